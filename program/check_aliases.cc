@@ -1,0 +1,89 @@
+// Aliasing within one op. Kernels read their inputs while they write, and may go over them more than once, so that what
+// an op writes may share no bytes with its other operands. Element by element work may be done in place.
+#include <set>
+#include <string>
+#include <utility>
+
+#include "program/check_parts.h"
+
+namespace stepcast::program {
+namespace {
+
+// Whether an op may write operand `written` onto exactly the bytes of operand `other`: no element of the result needs
+// an input that an earlier element has overwritten. The gradient of a norm reads a row whole before it writes the row.
+bool works_in_place(OpKind kind, std::size_t written, std::size_t other) {
+  switch (kind) {
+    case OpKind::kCopy:
+    case OpKind::kCast:
+    case OpKind::kAdd:
+    case OpKind::kAccumulate:
+      return true;
+    case OpKind::kRmsNormBackwardInput:
+      return written == 4 && (other == 0 || other == 5);  // dx onto dy or the residual
+    default:
+      return false;
+  }
+}
+
+class AliasCheck {
+ public:
+  AliasCheck(const Program& p, const RankProgram& r, ProblemList& problems) : p_(p), r_(r), problems_(problems) {}
+
+  void run() {
+    for (std::uint32_t call = 0; call < r_.calls.size(); ++call) {
+      const Segment& s = p_.segments[r_.calls[call].segment];
+      for (std::uint32_t op = 0; op < s.ops.size(); ++op) check_op(s.ops[op], call, op);
+    }
+  }
+
+ private:
+  void check_op(const Op& o, std::uint32_t call, std::uint32_t op) {
+    for (std::size_t i = 0; i < o.operands.size(); ++i) {
+      if (o.operands[i].access == Access::kRead) continue;
+      for (std::size_t j = 0; j < o.operands.size(); ++j) {
+        const bool seen = j < i && o.operands[j].access != Access::kRead;
+        if (j != i && !seen && clash(o, call, i, j)) report(o, call, op, i, j);
+      }
+    }
+  }
+
+  // Whether operand i is written where it may not be because of operand j.
+  bool clash(const Op& o, std::uint32_t call, std::size_t i, std::size_t j) const {
+    const Operand& a = o.operands[i];
+    const Operand& b = o.operands[j];
+    if (a.temp != b.temp) return false;
+    if (a.temp) return a.index == b.index && !works_in_place(o.kind, i, j);
+    const View& v = view_of(call, a);
+    const View& w = view_of(call, b);
+    if (v.buffer != w.buffer) return false;
+    const std::int64_t bytes = v.type.bytes();
+    const std::int64_t other_bytes = w.type.bytes();
+    if (v.byte_offset >= w.byte_offset + other_bytes || w.byte_offset >= v.byte_offset + bytes) return false;
+    return v.byte_offset != w.byte_offset || bytes != other_bytes || !works_in_place(o.kind, i, j);
+  }
+
+  // Once per op of a segment: its calls are many and mostly alike.
+  void report(const Op& o, std::uint32_t call, std::uint32_t op, std::size_t i, std::size_t j) {
+    if (!reported_.emplace(r_.calls[call].segment, op).second) return;
+    const Operand& written = o.operands[i];
+    const std::string where = written.temp ? "temp " + p_.segments[r_.calls[call].segment].temps[written.index].name
+                                           : "buffer " + r_.buffers[view_of(call, written).buffer].name;
+    problems_.add(ErrorKind::kInput, "rank program " + r_.name + ", " + op_path(p_, r_, call, op) +
+                                         ": writes operand " + std::to_string(i) + " onto bytes of operand " +
+                                         std::to_string(j) + ", in " + where);
+  }
+  const View& view_of(std::uint32_t call, const Operand& o) const { return r_.views[r_.calls[call].args[o.index]]; }
+
+  const Program& p_;
+  const RankProgram& r_;
+  ProblemList& problems_;
+  std::set<std::pair<SegmentId, std::uint32_t>> reported_;
+};
+
+}  // namespace
+
+void find_aliased_operands(const Program& p, ProblemList& problems) {
+  for (const RankProgram& r : p.rank_programs) AliasCheck(p, r, problems).run();
+}
+
+}  // namespace stepcast::program

@@ -1,0 +1,139 @@
+// Building the matched graph: instances, contraction by union-find, partners of exchanges.
+#include "program/check_graph.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/check.h"
+#include "program/check_parts.h"
+
+namespace stepcast::program {
+
+MatchedGraph::MatchedGraph(const Program& p, const std::vector<Resolution>& resolutions)
+    : program_(p), resolutions_(resolutions) {
+  for (std::size_t i = 0; i < p.rank_programs.size(); ++i) {
+    const RankProgram& r = p.rank_programs[RankProgramId(i)];
+    exchanges_.emplace_back();
+    for (std::uint32_t op = 0; op < resolutions[i].op_count(); ++op) {
+      if (op_at(p, r, resolutions[i], op).parts.size() > 1) exchanges_.back().push_back(op);
+    }
+  }
+}
+
+void MatchedGraph::add_instance(RankProgramId program, std::uint32_t name) {
+  const std::size_t first = parent_.size();
+  const std::size_t events = resolutions_[program.value].op_count() + exchanges_[program.value].size();
+  CHECK(first + events < std::numeric_limits<std::uint32_t>::max(), first, events);
+  instances_.push_back({program, name, static_cast<std::uint32_t>(first)});
+  parent_.resize(first + events);
+  std::iota(parent_.begin() + static_cast<std::ptrdiff_t>(first), parent_.end(), static_cast<std::uint32_t>(first));
+}
+
+MatchedGraph MatchedGraph::of_programs(const Program& p, const std::vector<Resolution>& resolutions,
+                                       const Matching& m) {
+  MatchedGraph graph(p, resolutions);
+  for (std::uint32_t i = 0; i < p.rank_programs.size(); ++i) graph.add_instance(RankProgramId(i), i);
+  graph.contract(m, false);
+  return graph;
+}
+
+MatchedGraph MatchedGraph::of_ranks(const Program& p, const std::vector<Resolution>& resolutions, const Matching& m) {
+  MatchedGraph graph(p, resolutions);
+  for (std::uint32_t i = 0; i < p.ranks.size(); ++i) graph.add_instance(p.ranks[RankId(i)].program, i);
+  graph.contract(m, true);
+  return graph;
+}
+
+std::uint32_t MatchedGraph::end_of(const Instance& i, std::uint32_t op) const {
+  const std::vector<std::uint32_t>& own = exchanges_[i.program.value];
+  if (own.empty()) return start_of(i, op);
+  const auto it = std::lower_bound(own.begin(), own.end(), op);
+  if (it == own.end() || *it != op) return start_of(i, op);
+  return i.first_event + resolutions_[i.program.value].op_count() + static_cast<std::uint32_t>(it - own.begin());
+}
+
+const Instance& MatchedGraph::instance_of(std::uint32_t event) const {
+  const auto after = std::upper_bound(instances_.begin(), instances_.end(), event,
+                                      [](std::uint32_t e, const Instance& i) { return e < i.first_event; });
+  CHECK(after != instances_.begin() && event < parent_.size(), event);
+  return *std::prev(after);
+}
+
+std::uint32_t MatchedGraph::op_of(std::uint32_t event) const {
+  const Instance& i = instance_of(event);
+  const std::uint32_t local = event - i.first_event;
+  const std::uint32_t ops = resolutions_[i.program.value].op_count();
+  return local < ops ? local : exchanges_[i.program.value][local - ops];
+}
+
+std::uint32_t MatchedGraph::find(std::uint32_t event) {
+  while (parent_[event] != event) {
+    parent_[event] = parent_[parent_[event]];
+    event = parent_[event];
+  }
+  return event;
+}
+
+void MatchedGraph::unite(std::uint32_t a, std::uint32_t b) {
+  const std::uint32_t x = find(a);
+  const std::uint32_t y = find(b);
+  // The lower number stays, so that nodes do not depend on the order of unions.
+  if (x != y) parent_[std::max(x, y)] = std::min(x, y);
+}
+
+// With `ranks`, every group; else one group of each class, its members being rank programs.
+void MatchedGraph::contract(const Matching& m, bool ranks) {
+  std::vector<std::uint32_t> members;  // instance by member
+  for (std::size_t c = 0; c < m.classes.size(); ++c) {
+    const GroupClass& group_class = m.classes[c];
+    const std::size_t groups = ranks ? group_class.groups.size() : 1;
+    for (std::size_t g = 0; g < groups; ++g) {
+      members.clear();
+      for (std::size_t i = 0; i < group_class.members.size(); ++i) {
+        members.push_back(ranks ? program_.groups[group_class.groups[g]].members[i].value
+                                : group_class.members[i].value);
+      }
+      contract_collectives(m, group_class, members);
+      contract_messages(m.messages[c], members);
+    }
+  }
+  for (std::uint32_t event = 0; event < parent_.size(); ++event) parent_[event] = find(event);
+}
+
+void MatchedGraph::contract_collectives(const Matching& m, const GroupClass& c,
+                                        const std::vector<std::uint32_t>& members) {
+  for (std::size_t key = static_cast<std::size_t>(c.role.value) * kChannelCount, end = key + kChannelCount; key < end;
+       ++key) {
+    const std::vector<std::uint32_t>& first = m.lists[c.members[0].value].collectives[key];
+    for (std::size_t i = 1; i < members.size(); ++i) {
+      if (members[i] == members[0]) continue;
+      const std::vector<std::uint32_t>& own = m.lists[c.members[i].value].collectives[key];
+      CHECK(own.size() == first.size(), own.size(), first.size());
+      for (std::size_t n = 0; n < own.size(); ++n) {
+        unite(start_of(instances_[members[0]], first[n]), start_of(instances_[members[i]], own[n]));
+      }
+    }
+  }
+}
+
+void MatchedGraph::contract_messages(const std::vector<MessageMatch>& messages,
+                                     const std::vector<std::uint32_t>& members) {
+  for (const MessageMatch& message : messages) {
+    const Instance& sender = instances_[members[message.sender]];
+    const Instance& receiver = instances_[members[message.receiver]];
+    const std::uint32_t send_start = start_of(sender, message.send_op);
+    const std::uint32_t send_end = end_of(sender, message.send_op);
+    const std::uint32_t receive_start = start_of(receiver, message.receive_op);
+    const std::uint32_t receive_end = end_of(receiver, message.receive_op);
+    if (send_start == send_end && receive_start == receive_end) {
+      unite(send_start, receive_start);
+    } else {
+      // Each end waits for the partner's start; where the partner is a single message its start is its end.
+      partners_.push_back({send_start, receive_end, WaitReason::kPartner});
+      partners_.push_back({receive_start, send_end, WaitReason::kPartner});
+    }
+  }
+}
+
+}  // namespace stepcast::program

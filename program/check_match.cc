@@ -1,0 +1,302 @@
+// Matching of communication across the members of each class of groups.
+#include "program/check_match.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "program/check_parts.h"
+#include "program/ops/operand_rules.h"
+
+namespace stepcast::program {
+namespace {
+
+std::size_t key_of(RoleId role, Channel channel) {
+  return static_cast<std::size_t>(role.value) * kChannelCount + static_cast<std::size_t>(channel);
+}
+
+CommunicationLists list_communication(const Program& p, const RankProgram& r, const Resolution& res) {
+  CommunicationLists lists;
+  lists.collectives.resize(p.roles.size() * kChannelCount);
+  lists.parts.resize(p.roles.size() * kChannelCount);
+  for (std::uint32_t call = 0; call < r.calls.size(); ++call) {
+    std::uint32_t flat = res.first_op[call];
+    for (const Op& op : p.segments[r.calls[call].segment].ops) {
+      if (op.group) lists.collectives[key_of(*op.group, op.channel)].push_back(flat);
+      for (std::size_t i = 0; i < op.parts.size(); ++i) {
+        lists.parts[key_of(op.parts[i].role, op.parts[i].channel)].push_back({flat, static_cast<std::uint16_t>(i)});
+      }
+      ++flat;
+    }
+  }
+  return lists;
+}
+
+std::vector<GroupClass> classify_groups(const Program& p) {
+  std::vector<GroupClass> classes;
+  std::map<std::vector<std::uint32_t>, std::size_t> known;
+  for (std::size_t g = 0; g < p.groups.size(); ++g) {
+    const Group& group = p.groups[GroupId(g)];
+    std::vector<std::uint32_t> key{group.role.value};
+    for (const RankId rank : group.members) key.push_back(p.ranks[rank].program.value);
+    const auto [it, is_new] = known.emplace(std::move(key), classes.size());
+    if (is_new) {
+      GroupClass c{group.role, {}, {}};
+      for (const RankId rank : group.members) c.members.push_back(p.ranks[rank].program);
+      classes.push_back(std::move(c));
+    }
+    classes[it->second].groups.push_back(GroupId(g));
+  }
+  return classes;
+}
+
+// What two matched collectives must have in common.
+struct CollectiveForm {
+  OpKind kind = OpKind::kAllReduce;
+  DType dtype = DType::kF32;
+  Reduce reduce = Reduce::kSum;
+  std::int64_t root = 0;
+  std::int64_t whole = 0;
+  const std::vector<std::int64_t>* counts = nullptr;
+};
+
+// Elements of all members' parts together, and of the own part; in place there is only the whole.
+std::int64_t whole_of(const Segment& s, const Op& op) {
+  return s.type_of(op.kind == OpKind::kAllGather ? op.operands.back() : op.operands.front()).shape.elements();
+}
+std::optional<std::int64_t> part_of(const Segment& s, const Op& op) {
+  if (op.operands.size() < 2) return std::nullopt;
+  return s.type_of(op.kind == OpKind::kAllGather ? op.operands.front() : op.operands.back()).shape.elements();
+}
+
+CollectiveForm form_of(const Segment& s, const Op& op) {
+  CollectiveForm f;
+  f.kind = op.kind;
+  f.dtype = s.type_of(op.operands[0]).dtype;
+  f.whole = whole_of(s, op);
+  f.counts = &op.member_counts;
+  if (op.kind == OpKind::kAllReduce || op.kind == OpKind::kReduceScatter) f.reduce = op.attributes.reduce;
+  if (op.kind == OpKind::kBroadcast) f.root = op.attributes.count;
+  return f;
+}
+
+// Empty, or how the two differ.
+std::string difference(const CollectiveForm& a, const CollectiveForm& b) {
+  if (a.kind != b.kind) return std::string(to_string(a.kind)) + " against " + std::string(to_string(b.kind));
+  if (a.dtype != b.dtype) return std::string(to_string(a.dtype)) + " against " + std::string(to_string(b.dtype));
+  if (a.reduce != b.reduce) return "another reduction";
+  if (a.root != b.root) return "root " + std::to_string(a.root) + " against " + std::to_string(b.root);
+  if (a.whole != b.whole) return std::to_string(a.whole) + " elements against " + std::to_string(b.whole);
+  if (*a.counts != *b.counts) return "other counts per member";
+  return {};
+}
+
+class Matcher {
+ public:
+  Matcher(const Program& p, const std::vector<Resolution>& resolutions, ProblemList& problems)
+      : p_(p), resolutions_(resolutions), problems_(problems) {}
+
+  Matching run() {
+    for (std::size_t i = 0; i < p_.rank_programs.size(); ++i) {
+      result_.lists.push_back(list_communication(p_, p_.rank_programs[RankProgramId(i)], resolutions_[i]));
+    }
+    result_.classes = classify_groups(p_);
+    for (const GroupClass& c : result_.classes) {
+      result_.messages.emplace_back();
+      for (int channel = 0; channel < kChannelCount; ++channel) {
+        match_collectives(c, static_cast<Channel>(channel));
+        match_messages(c, static_cast<Channel>(channel));
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  const std::vector<std::uint32_t>& collectives(const GroupClass& c, std::size_t member, Channel channel) const {
+    return result_.lists[c.members[member].value].collectives[key_of(c.role, channel)];
+  }
+  const Segment& segment_of(RankProgramId r, std::uint32_t op) const {
+    return p_.segments[p_.rank_programs[r].calls[resolutions_[r.value].call_of[op]].segment];
+  }
+  const Op& op_of(RankProgramId r, std::uint32_t op) const {
+    return op_at(p_, p_.rank_programs[r], resolutions_[r.value], op);
+  }
+  // "rank 3 F.c0.m0.attn.reduce", the rank being the member's in the class's first group.
+  std::string name(const GroupClass& c, std::size_t member, std::uint32_t op) const {
+    return rank(c, member) + " " + path_of(p_, c.members[member], resolutions_[c.members[member].value], op);
+  }
+  std::string rank(const GroupClass& c, std::size_t member) const {
+    return "rank " + std::to_string(p_.groups[c.groups[0]].members[member].value);
+  }
+  void fail(const GroupClass& c, Channel channel, const std::string& message) {
+    std::string text =
+        "role " + p_.roles[c.role].name + ", channel " + std::string(to_string(channel)) + ": " + message;
+    if (c.groups.size() > 1) text += " (and " + std::to_string(c.groups.size() - 1) + " more groups alike)";
+    problems_.add(ErrorKind::kInput, std::move(text));
+  }
+
+  void match_collectives(const GroupClass& c, Channel channel) {
+    const std::vector<std::uint32_t>& reference = collectives(c, 0, channel);
+    std::set<RankProgramId> seen;
+    bool sizes_fit = true;
+    for (std::size_t m = 0; m < c.members.size(); ++m) {
+      if (!seen.insert(c.members[m]).second) continue;
+      if (sizes_fit) sizes_fit = check_sizes(c, channel, m);
+      if (m > 0) compare_collectives(c, channel, m, reference);
+    }
+    check_own_counts(c, channel);
+  }
+
+  // Reports the first collective of a member whose sizes do not fit the group; false when there is one.
+  bool check_sizes(const GroupClass& c, Channel channel, std::size_t m) {
+    for (const std::uint32_t op : collectives(c, m, channel)) {
+      const std::string problem = size_problem(c, m, op);
+      if (problem.empty()) continue;
+      fail(c, channel, name(c, m, op) + ": " + problem);
+      return false;
+    }
+    return true;
+  }
+
+  void compare_collectives(const GroupClass& c, Channel channel, std::size_t m,
+                           const std::vector<std::uint32_t>& reference) {
+    const std::vector<std::uint32_t>& own = collectives(c, m, channel);
+    const std::size_t common = std::min(own.size(), reference.size());
+    for (std::size_t n = 0; n < common; ++n) {
+      const std::string text =
+          difference(form_of(segment_of(c.members[0], reference[n]), op_of(c.members[0], reference[n])),
+                     form_of(segment_of(c.members[m], own[n]), op_of(c.members[m], own[n])));
+      if (text.empty()) continue;
+      return fail(c, channel,
+                  "collective " + std::to_string(n) + " disagrees: " + name(c, 0, reference[n]) + " and " +
+                      name(c, m, own[n]) + ": " + text);
+    }
+    if (own.size() == reference.size()) return;
+    const bool first_has_more = reference.size() > own.size();
+    fail(c, channel,
+         rank(c, 0) + " issues " + std::to_string(reference.size()) + " collectives, " + rank(c, m) + " " +
+             std::to_string(own.size()) + "; the first without a partner is " +
+             (first_has_more ? name(c, 0, reference[common]) : name(c, m, own[common])));
+  }
+
+  // Empty, or what is wrong with the sizes of one collective of member m, given the number of members.
+  std::string size_problem(const GroupClass& c, std::size_t m, std::uint32_t flat) const {
+    const Op& op = op_of(c.members[m], flat);
+    const auto members = static_cast<std::int64_t>(c.members.size());
+    if (op.kind == OpKind::kBroadcast && op.attributes.count >= members) {
+      return "root " + std::to_string(op.attributes.count) + " of a group of " + std::to_string(members);
+    }
+    if (op.kind != OpKind::kAllGather && op.kind != OpKind::kReduceScatter) return {};
+    if (!op.member_counts.empty()) {
+      if (op.member_counts.size() == c.members.size()) return {};
+      return std::to_string(op.member_counts.size()) + " member counts for a group of " + std::to_string(members);
+    }
+    const Segment& s = segment_of(c.members[m], flat);
+    const std::int64_t whole = whole_of(s, op);
+    const std::int64_t part = part_of(s, op).value_or(whole / members);
+    if (whole / members == part && whole % members == 0) return {};
+    return "the whole is " + std::to_string(whole) + " elements, expected " + std::to_string(members) +
+           " members times " + std::to_string(part);
+  }
+
+  // With uneven counts each member's own part must be its count.
+  void check_own_counts(const GroupClass& c, Channel channel) {
+    const std::vector<std::uint32_t>& reference = collectives(c, 0, channel);
+    const bool uneven = std::any_of(reference.begin(), reference.end(), [&](std::uint32_t flat) {
+      return !op_of(c.members[0], flat).member_counts.empty();
+    });
+    if (!uneven) return;
+    for (std::size_t m = 0; m < c.members.size(); ++m) {
+      for (const std::uint32_t flat : collectives(c, m, channel)) {
+        const Op& op = op_of(c.members[m], flat);
+        if (op.member_counts.size() != c.members.size()) continue;
+        const std::optional<std::int64_t> part = part_of(segment_of(c.members[m], flat), op);
+        if (!part || *part == op.member_counts[m]) continue;
+        fail(c, channel,
+             name(c, m, flat) + ": its part is " + std::to_string(*part) + " elements, its member count " +
+                 std::to_string(op.member_counts[m]));
+        break;
+      }
+    }
+  }
+
+  // One end of a message. Sorted by pair, then senders before receivers, then issue order.
+  struct End {
+    std::uint32_t sender = 0;
+    std::uint32_t receiver = 0;
+    bool receives = false;
+    PartRef ref;
+    auto pair() const { return std::tuple(sender, receiver); }
+    auto key() const { return std::tuple(sender, receiver, receives); }
+  };
+
+  void match_messages(const GroupClass& c, Channel channel) {
+    std::vector<End> ends;
+    const auto members = static_cast<std::int64_t>(c.members.size());
+    for (std::uint32_t m = 0; m < c.members.size(); ++m) {
+      for (const PartRef& ref : result_.lists[c.members[m].value].parts[key_of(c.role, channel)]) {
+        const P2pPart& part = op_of(c.members[m], ref.op).parts[ref.part];
+        const std::int64_t raw = (static_cast<std::int64_t>(m) + part.offset) % members;
+        const auto peer = static_cast<std::uint32_t>(raw < 0 ? raw + members : raw);
+        ends.push_back(part.send ? End{m, peer, false, ref} : End{peer, m, true, ref});
+      }
+    }
+    std::stable_sort(ends.begin(), ends.end(), [](const End& a, const End& b) { return a.key() < b.key(); });
+    for (std::size_t begin = 0; begin < ends.size();) {
+      std::size_t middle = begin;
+      while (middle < ends.size() && ends[middle].pair() == ends[begin].pair() && !ends[middle].receives) ++middle;
+      std::size_t end = middle;
+      while (end < ends.size() && ends[end].pair() == ends[begin].pair()) ++end;
+      match_pair(c, channel, std::span(ends).subspan(begin, middle - begin),
+                 std::span(ends).subspan(middle, end - middle));
+      begin = end;
+    }
+  }
+
+  void match_pair(const GroupClass& c, Channel channel, std::span<const End> sends, std::span<const End> receives) {
+    const std::size_t common = std::min(sends.size(), receives.size());
+    for (std::size_t n = 0; n < common; ++n) {
+      const End& s = sends[n];
+      const End& r = receives[n];
+      const TensorType& sent = part_type(c.members[s.sender], s.ref);
+      const TensorType& received = part_type(c.members[r.receiver], r.ref);
+      if (sent.dtype != received.dtype || sent.bytes() != received.bytes()) {
+        return fail(c, channel,
+                    "message " + std::to_string(n) + " disagrees: " + name(c, s.sender, s.ref.op) + " sends " +
+                        describe(sent) + ", " + name(c, r.receiver, r.ref.op) + " receives " + describe(received));
+      }
+      result_.messages.back().push_back({s.sender, s.receiver, s.ref.op, r.ref.op});
+    }
+    if (sends.size() > common) {
+      const End& s = sends[common];
+      fail(c, channel,
+           name(c, s.sender, s.ref.op) + ": a send without a receive: " + rank(c, s.receiver) + " receives " +
+               std::to_string(common) + " of " + std::to_string(sends.size()) + " messages");
+    } else if (receives.size() > common) {
+      const End& r = receives[common];
+      fail(c, channel,
+           name(c, r.receiver, r.ref.op) + ": a receive without a send: " + rank(c, r.sender) + " sends " +
+               std::to_string(common) + " of " + std::to_string(receives.size()) + " messages");
+    }
+  }
+
+  const TensorType& part_type(RankProgramId r, const PartRef& ref) const {
+    const Op& op = op_of(r, ref.op);
+    return segment_of(r, ref.op).type_of(op.operands[op.parts[ref.part].operand]);
+  }
+
+  const Program& p_;
+  const std::vector<Resolution>& resolutions_;
+  ProblemList& problems_;
+  Matching result_;
+};
+
+}  // namespace
+
+Matching match(const Program& p, const std::vector<Resolution>& resolutions, ProblemList& problems) {
+  return Matcher(p, resolutions, problems).run();
+}
+
+}  // namespace stepcast::program

@@ -1,0 +1,51 @@
+// Which op meets which: collectives by their number on (group, channel), messages by their number on (group, channel,
+// sender, receiver). Both are functions of the programs of a group's members alone, so groups whose members run the
+// same programs are matched once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/error.h"
+#include "program/program.h"
+#include "program/resolve.h"
+
+namespace stepcast::program {
+
+// A part of a message op.
+struct PartRef {
+  std::uint32_t op = 0;  // flat op of the member's program
+  std::uint16_t part = 0;
+};
+
+// Communication of one rank program, in issue order; by role * kChannelCount + channel.
+struct CommunicationLists {
+  std::vector<std::vector<std::uint32_t>> collectives;
+  std::vector<std::vector<PartRef>> parts;
+};
+
+// All groups of one role whose members run these programs.
+struct GroupClass {
+  RoleId role;
+  std::vector<RankProgramId> members;
+  std::vector<GroupId> groups;
+};
+
+// A message: member indices and flat ops of its two ends.
+struct MessageMatch {
+  std::uint32_t sender = 0;
+  std::uint32_t receiver = 0;
+  std::uint32_t send_op = 0;
+  std::uint32_t receive_op = 0;
+};
+
+struct Matching {
+  std::vector<CommunicationLists> lists;  // by RankProgramId
+  std::vector<GroupClass> classes;
+  std::vector<std::vector<MessageMatch>> messages;  // by class
+};
+
+// Adds what does not match to `problems`. Needs a structurally sound Program.
+Matching match(const Program& p, const std::vector<Resolution>& resolutions, ProblemList& problems);
+
+}  // namespace stepcast::program

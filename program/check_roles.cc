@@ -1,0 +1,102 @@
+// Roles and the groups behind them: that a rank is in the groups its program names, and that an op with an index role
+// divides its tensors into as many parts as the group has members.
+#include <algorithm>
+
+#include "program/check_parts.h"
+
+namespace stepcast::program {
+namespace {
+
+std::vector<bool> used_segments(const Program& p, const RankProgram& r) {
+  std::vector<bool> used(p.segments.size(), false);
+  for (const Call& call : r.calls) used[call.segment.value] = true;
+  return used;
+}
+
+void add_roles_of(const ParameterShard& shard, std::vector<bool>& used) {
+  for (const ShardBlock& block : shard.blocks) {
+    if (block.rows.role) used[block.rows.role->value] = true;
+    if (block.cols.role) used[block.cols.role->value] = true;
+  }
+  if (shard.slice) used[shard.slice->role.value] = true;
+}
+
+std::vector<bool> used_roles(const Program& p, const RankProgram& r) {
+  const std::vector<bool> segments = used_segments(p, r);
+  std::vector<bool> used(p.roles.size(), false);
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (!segments[i]) continue;
+    for (const Op& op : p.segments[SegmentId(i)].ops) {
+      if (op.group) used[op.group->value] = true;
+      if (op.index_role) used[op.index_role->value] = true;
+      for (const P2pPart& part : op.parts) used[part.role.value] = true;
+    }
+  }
+  for (const ParameterShard& shard : r.shards) add_roles_of(shard, used);
+  return used;
+}
+
+// Parts that an op divides a tensor into, of which it uses that of its rank's index; 0 when it divides none.
+std::int64_t parts_of(const Segment& s, const Op& op) {
+  if (!op.index_role) return 0;
+  if (op.kind == OpKind::kSumSquares) return op.attributes.count;
+  if (op.kind != OpKind::kAdam) return 0;
+  const auto elements = [&](std::size_t i) { return s.type_of(op.operands[i]).shape.elements(); };
+  std::int64_t most = std::max(elements(0), elements(4));
+  if (op.operands.size() > 5) most = std::max(most, elements(5));
+  const std::int64_t parts = most / elements(2);
+  return parts > 1 ? parts : 0;  // tensors of the own part alone fit any group
+}
+
+}  // namespace
+
+GroupSizes group_sizes(const Program& p) {
+  GroupSizes sizes(p.rank_programs.size(), std::vector<std::vector<std::int64_t>>(p.roles.size()));
+  for (const Rank& rank : p.ranks) {
+    for (std::size_t role = 0; role < rank.memberships.size(); ++role) {
+      if (!rank.memberships[role]) continue;
+      std::vector<std::int64_t>& known = sizes[rank.program.value][role];
+      const auto size = static_cast<std::int64_t>(p.groups[rank.memberships[role]->group].members.size());
+      const auto at = std::lower_bound(known.begin(), known.end(), size);
+      if (at == known.end() || *at != size) known.insert(at, size);
+    }
+  }
+  return sizes;
+}
+
+void find_missing_memberships(const Program& p, ProblemList& problems) {
+  std::vector<std::vector<bool>> used;
+  for (const RankProgram& r : p.rank_programs) used.push_back(used_roles(p, r));
+  for (std::size_t i = 0; i < p.ranks.size(); ++i) {
+    const Rank& rank = p.ranks[RankId(i)];
+    for (std::size_t role = 0; role < p.roles.size(); ++role) {
+      if (!used[rank.program.value][role] || rank.memberships[role]) continue;
+      problems.add(ErrorKind::kInput, "rank " + std::to_string(i) + ": its program uses role " +
+                                          p.roles[RoleId(role)].name + ", of which it is in no group");
+    }
+  }
+}
+
+void find_part_problems(const Program& p, const GroupSizes& sizes, ProblemList& problems) {
+  for (std::size_t r = 0; r < p.rank_programs.size(); ++r) {
+    const RankProgram& program = p.rank_programs[RankProgramId(r)];
+    const std::vector<bool> used = used_segments(p, program);
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      if (!used[i]) continue;
+      const Segment& s = p.segments[SegmentId(i)];
+      for (const Op& op : s.ops) {
+        const std::int64_t parts = parts_of(s, op);
+        if (parts == 0) continue;
+        for (const std::int64_t members : sizes[r][op.index_role->value]) {
+          if (members == parts) continue;
+          problems.add(ErrorKind::kInput, "rank program " + program.name + ", segment " + s.label + ", op " + op.name +
+                                              ": divides by " + std::to_string(parts) + ", but a group of " +
+                                              p.roles[*op.index_role].name + " has " + std::to_string(members) +
+                                              " members");
+        }
+      }
+    }
+  }
+}
+
+}  // namespace stepcast::program

@@ -1,0 +1,175 @@
+// The op vocabulary of a dense Llama-type decoder: kinds, operand order, attributes. An op that cannot be executed is
+// not an op: every kind has a CPU reference kernel in kernels/ or is run by exec itself (communication, join, host
+// read).
+//
+// Operand order and shapes: T tokens held by the rank, row t = position * batch + sequence; h hidden; r read, w write,
+// a accumulate = read and write in place. f32 and i32 operands are named; others are of the compute type. "Own part n":
+// with an index role of n members, the index-th of n equal parts of the operand is used.
+// clang-format off
+//   zero_fill            out w
+//   copy                 in r, out w                      same type and elements; crosses spaces for h2d and d2h
+//   cast                 in r, out w                      same elements
+//   add                  a r, b r, out w                  out = a + b
+//   accumulate           in r, out a                      out += in; types may differ
+//   token_load           tokens w i32 [T], targets w i32 [T]
+//                                                         index role dp; sample (dp*microbatches + count)*batch + row
+//   embedding_forward    tokens r, table r [V,h], out w [T,h]
+//                                                         index role tp: this holder's V rows; others give zero
+//   embedding_backward   tokens r, dout r [T,h], dtable a [V,h]          index role tp
+//   rmsnorm_forward      x r [T,h], weight r [h], y w [T,h], rstd w f32 [T]       value = eps
+//   rmsnorm_backward_input    dy r, x r, rstd r, weight r, dx w [, residual r]    dx = residual + norm gradient
+//   rmsnorm_backward_weight   dy r, x r, rstd r, dweight a [h]
+//   matmul               a r, b r, c w|a                  see MatmulForm
+//   rotary_forward, rotary_backward   qkv a [T,(heads+2*kv_heads)*head_dim]
+//                                                         value = theta; rotates q and k in place
+//   attention_forward    qkv r, out w [T,heads*head_dim], lse w f32 [T,heads]     causal; batch sequences interleaved
+//   attention_backward   dout r, qkv r, out r, lse r, dqkv w
+//   swiglu_forward       gate_up r [T,2f], out w [T,f]    out = silu(gate) * up; gate is the first f columns
+//   swiglu_backward      dout r, gate_up r, dgate_up w
+//   cross_entropy_max    logits r [T,V], max w f32 [T]
+//   cross_entropy_sum    logits r, max r, targets r i32 [T], sums w f32 [2,T]
+//                                                         sum of exp, target logit or 0; index role tp
+//   cross_entropy_loss   max r, sums r, loss a f32 [1]    loss += value * sum(log(sum) + max - target)
+//   cross_entropy_backward    max r, sums r, targets r, logits a [T,V]
+//                                                         logits become value * (softmax - onehot); index role tp
+//   sum_squares          in r, out a f32 [1]              out += value * sum(in^2); own part of `in`, n = count
+//   clip_factor          sumsq r f32 [1], factor w f32 [1]               factor = min(1, value / (sqrt(sumsq) + 1e-6))
+//   adam                 grad r f32, factor r f32 [1], m a f32, v a f32, master a f32 [, weight w|a]
+//                                                         adamw without decay; m's elements set the size; own part of
+//                                                         grad, master and weight where they have n times as many;
+//                                                         such a weight is written in part: the rest stays
+//   all_reduce           buffer a                         reduce = sum | max
+//   all_gather           in r, out w | buffer a           out holds the members' parts in member order; in place, the
+//                                                         own part already sits at its position
+//   reduce_scatter       in r, out w | buffer a           out = own part of the sum; in place, it lands at its position
+//   broadcast            buffer a                         from member `count`
+//   send | receive       one part; exchange: several      operand r for a send, w for a receive
+//   join                 -                                this stream waits for the tail of `join_stream`
+//   host_read            in r                             the host waits for the op, then reads; may set `symbol`
+// clang-format on
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "program/types.h"
+
+namespace stepcast::program {
+
+enum class OpKind : std::uint8_t {
+  kZeroFill,
+  kCopy,
+  kCast,
+  kAdd,
+  kAccumulate,
+  kTokenLoad,
+  kEmbeddingForward,
+  kEmbeddingBackward,
+  kRmsNormForward,
+  kRmsNormBackwardInput,
+  kRmsNormBackwardWeight,
+  kMatmul,
+  kRotaryForward,
+  kRotaryBackward,
+  kAttentionForward,
+  kAttentionBackward,
+  kSwiGluForward,
+  kSwiGluBackward,
+  kCrossEntropyMax,
+  kCrossEntropySum,
+  kCrossEntropyLoss,
+  kCrossEntropyBackward,
+  kSumSquares,
+  kClipFactor,
+  kAdam,
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kBroadcast,
+  kSend,
+  kReceive,
+  kExchange,
+  kJoin,
+  kHostRead,
+};
+inline constexpr int kOpKindCount = 34;
+
+// What prices an op and what the report groups it by.
+enum class OpCategory : std::uint8_t { kMatmul, kAttention, kMemoryBound, kOptimizer, kCollective, kP2p, kCopy, kSync };
+
+// kNT: c[M,N] = a[M,K] b[N,K]^T (forward).  kNN: c[M,N] = a[M,K] b[K,N] (input gradient).
+// kTN: c[M,N] = a[K,M]^T b[K,N] (weight gradient).
+enum class MatmulForm : std::uint8_t { kNT, kNN, kTN };
+enum class Reduce : std::uint8_t { kSum, kMax };
+
+// Channels keep the two directions of traffic of one pair of ranks, or two uses of one group, apart.
+enum class Channel : std::uint8_t { kMain, kActivation, kGradient, kWeights };
+inline constexpr int kChannelCount = 4;
+
+// Fixed fields; a kind uses those its line above names and leaves the others at their defaults.
+struct Attributes {
+  MatmulForm form = MatmulForm::kNT;
+  Reduce reduce = Reduce::kSum;
+  Stream join_stream = Stream::kCompute;
+  std::int32_t heads = 0;
+  std::int32_t kv_heads = 0;
+  std::int32_t head_dim = 0;
+  std::int64_t batch = 1;         // sequences interleaved in the token rows
+  std::int64_t count = 0;         // token_load: microbatch; broadcast: root member; sum_squares: parts
+  std::int64_t microbatches = 0;  // token_load: microbatches per data-parallel rank
+  std::int64_t vocab = 0;         // token_load: tokens are below it
+  double value = 0;               // eps, theta, scale, maximum norm: see the kind
+  double learning_rate = 0;       // adam
+  double beta1 = 0;
+  double beta2 = 0;
+  double eps = 0;
+  bool operator==(const Attributes&) const = default;
+};
+
+// An operand: a slot (formal argument) or a temp of the segment.
+struct Operand {
+  bool temp = false;
+  std::uint16_t index = 0;
+  Access access = Access::kRead;
+  bool operator==(const Operand&) const = default;
+};
+
+// One message of a send, receive or exchange. The peer is the member at (own index + offset) mod size of the role's
+// group.
+struct P2pPart {
+  std::uint16_t operand = 0;  // position in Op::operands
+  bool send = false;
+  RoleId role;
+  std::int32_t offset = 0;
+  Channel channel = Channel::kActivation;
+  bool operator==(const P2pPart&) const = default;
+};
+
+struct Op {
+  std::string name;  // unique within the call's path
+  OpKind kind = OpKind::kZeroFill;
+  Stream stream = Stream::kCompute;
+  std::vector<Operand> operands;
+  Attributes attributes;
+  std::optional<RoleId> group;              // collectives
+  Channel channel = Channel::kMain;         // collectives
+  std::vector<std::int64_t> member_counts;  // collectives: elements per member; empty when equal
+  std::vector<P2pPart> parts;               // send, receive, exchange
+  std::optional<RoleId> index_role;         // the op reads its rank's index in this role at run time
+  bool timing_index = false;                // the index changes a count, size or duration, hence splits classes
+  std::optional<SymbolId> symbol;           // host_read: the symbol it sets
+  bool operator==(const Op&) const = default;
+};
+
+std::string_view to_string(OpKind kind);
+std::string_view to_string(Channel channel);
+std::optional<OpKind> op_kind_from(std::string_view name);
+OpCategory category_of(OpKind kind);
+bool is_collective(OpKind kind);
+bool is_p2p(OpKind kind);
+inline bool is_communication(OpKind kind) { return is_collective(kind) || is_p2p(kind); }
+
+}  // namespace stepcast::program

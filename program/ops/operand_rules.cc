@@ -1,0 +1,84 @@
+// One function per kind of check, and the wording of what they find.
+#include "program/ops/operand_rules.h"
+
+namespace stepcast::program {
+namespace {
+
+std::string describe(const Shape& s) {
+  std::string text = "[";
+  for (std::size_t axis = 0; axis < s.rank; ++axis) {
+    if (axis > 0) text += ", ";
+    if (s.dims[axis].symbol) text += "<=";
+    text += std::to_string(s.dims[axis].bound);
+  }
+  return text + "]";
+}
+
+}  // namespace
+
+std::string describe(const TensorType& t) { return std::string(to_string(t.dtype)) + " " + describe(t.shape); }
+
+bool has_sound_size(const TensorType& t) {
+  std::int64_t bytes = size_of(t.dtype);
+  for (std::size_t axis = 0; axis < t.shape.rank; ++axis) {
+    const std::int64_t bound = t.shape.dims[axis].bound;
+    if (bound < 1 || __builtin_mul_overflow(bytes, bound, &bytes)) return false;
+  }
+  return bytes < (std::int64_t{1} << 62);
+}
+
+bool OperandRules::count(std::size_t least, std::size_t most) {
+  if (!ok()) return false;
+  const std::size_t n = types_.size();
+  if (n >= least && n <= most) return true;
+  problem_ = std::to_string(n) + " operands, expected " + std::to_string(least);
+  if (most != least) problem_ += " to " + std::to_string(most);
+  return false;
+}
+
+void OperandRules::fail_operand(std::size_t i, std::string_view name, const std::string& expected) {
+  problem_ =
+      std::string(name) + " (operand " + std::to_string(i) + ") is " + describe(types_[i]) + ", expected " + expected;
+}
+
+void OperandRules::access(std::size_t i, std::string_view name, Access expected) {
+  if (!ok() || op_.operands[i].access == expected) return;
+  problem_ = std::string(name) + " (operand " + std::to_string(i) + ") has access " +
+             std::string(to_string(op_.operands[i].access)) + ", expected " + std::string(to_string(expected));
+}
+
+void OperandRules::is(std::size_t i, std::string_view name, Access expected, const TensorType& type) {
+  access(i, name, expected);
+  if (ok() && types_[i] != type) fail_operand(i, name, describe(type));
+}
+
+void OperandRules::has_dtype(std::size_t i, std::string_view name, DType dtype) {
+  if (ok() && types_[i].dtype != dtype) fail_operand(i, name, std::string(to_string(dtype)));
+}
+
+void OperandRules::has_float(std::size_t i, std::string_view name) {
+  if (ok() && !is_float(types_[i].dtype)) fail_operand(i, name, "a floating-point type");
+}
+
+void OperandRules::has_float_like(std::size_t i, std::string_view name, DType compute) {
+  if (!ok() || types_[i].dtype == compute || types_[i].dtype == statistics_type(compute)) return;
+  fail_operand(i, name, std::string(to_string(compute)) + " or " + std::string(to_string(statistics_type(compute))));
+}
+
+void OperandRules::has_shape(std::size_t i, std::string_view name, const Shape& shape) {
+  if (ok() && types_[i].shape != shape) fail_operand(i, name, "shape " + describe(shape));
+}
+
+void OperandRules::has_rank(std::size_t i, std::string_view name, int rank) {
+  if (ok() && types_[i].shape.rank != rank) fail_operand(i, name, std::to_string(rank) + " extents");
+}
+
+void OperandRules::has_elements(std::size_t i, std::string_view name, std::int64_t elements) {
+  if (ok() && types_[i].shape.elements() != elements) fail_operand(i, name, std::to_string(elements) + " elements");
+}
+
+void OperandRules::require(bool holds, std::string_view problem) {
+  if (ok() && !holds) problem_ = problem;
+}
+
+}  // namespace stepcast::program

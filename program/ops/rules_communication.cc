@@ -1,0 +1,84 @@
+// Shape rules of collectives, point-to-point, join and host_read. Sizes against group sizes are program/check's.
+#include <algorithm>
+
+#include "base/check.h"
+#include "program/ops/operand_rules.h"
+
+namespace stepcast::program {
+namespace {
+
+void check_member_counts(OperandRules& r, std::int64_t whole) {
+  const std::vector<std::int64_t>& counts = r.op().member_counts;
+  if (!r.ok() || counts.empty()) return;
+  std::int64_t sum = 0;
+  for (const std::int64_t n : counts) {
+    r.require(n >= 0 && !__builtin_add_overflow(sum, n, &sum), "member counts must not be negative");
+    if (!r.ok()) return;
+  }
+  r.require(sum == whole, "member counts sum to " + std::to_string(sum) + ", expected " + std::to_string(whole));
+}
+
+void check_collective(OperandRules& r) {
+  const OpKind kind = r.op().kind;
+  const bool sums =
+      (kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter) && r.op().attributes.reduce == Reduce::kSum;
+  if (kind == OpKind::kAllReduce || kind == OpKind::kBroadcast) {
+    if (!r.count(1, 1)) return;
+    if (sums) r.has_float(0, "buffer");
+    r.access(0, "buffer", Access::kAccumulate);
+    r.require(r.op().member_counts.empty(), "member counts are for all_gather and reduce_scatter");
+    r.require(kind == OpKind::kAllReduce || r.op().attributes.count >= 0, "count (the root) must not be negative");
+    return;
+  }
+  if (!r.count(1, 2)) return;
+  if (sums) r.has_float(0, r.op().operands.size() == 1 ? "buffer" : "in");
+  if (r.op().operands.size() == 1) {  // in place: the own part sits at its position in the whole
+    r.access(0, "buffer", Access::kAccumulate);
+    return check_member_counts(r, r.type(0).shape.elements());
+  }
+  r.access(0, "in", Access::kRead);
+  r.access(1, "out", Access::kWrite);
+  r.has_dtype(1, "out", r.type(0).dtype);
+  const std::size_t whole = kind == OpKind::kAllGather ? 1 : 0;
+  check_member_counts(r, r.type(whole).shape.elements());
+  if (!r.ok() || !r.op().member_counts.empty()) return;
+  const std::int64_t part = r.type(1 - whole).shape.elements();
+  r.require(r.type(whole).shape.elements() % part == 0,
+            "the whole must be a multiple of the part of " + std::to_string(part) + " elements");
+}
+
+void check_p2p(OperandRules& r) {
+  const Op& op = r.op();
+  r.require(op.kind == OpKind::kExchange || op.parts.size() == 1, "expected one part");
+  r.require(!op.parts.empty(), "expected at least one part");
+  if (!r.count(1, std::max<std::size_t>(1, op.parts.size()))) return;
+  std::vector<int> uses(op.operands.size(), 0);
+  for (const P2pPart& part : op.parts) {
+    r.require(part.operand < op.operands.size(), "a part names an operand that does not exist");
+    r.require(op.kind == OpKind::kExchange || part.send == (op.kind == OpKind::kSend),
+              op.kind == OpKind::kSend ? "its part receives" : "its part sends");
+    if (!r.ok()) return;
+    r.access(part.operand, part.send ? "sent" : "received", part.send ? Access::kRead : Access::kWrite);
+    ++uses[part.operand];
+    r.require(part.send || uses[part.operand] == 1, "two parts receive into one operand");
+  }
+  r.require(std::find(uses.begin(), uses.end(), 0) == uses.end(), "an operand belongs to no part");
+}
+
+}  // namespace
+
+void check_communication(OperandRules& r) {
+  const Op& op = r.op();
+  if (is_collective(op.kind)) return check_collective(r);
+  if (is_p2p(op.kind)) return check_p2p(r);
+  if (op.kind == OpKind::kJoin) {
+    if (r.count(0, 0)) r.require(op.attributes.join_stream != op.stream, "a stream joins itself");
+    return;
+  }
+  CHECK(op.kind == OpKind::kHostRead, to_string(op.kind));
+  if (!r.count(1, 1)) return;
+  r.access(0, "in", Access::kRead);
+  if (op.symbol) r.is(0, "in", Access::kRead, {DType::kI32, {1}});
+}
+
+}  // namespace stepcast::program

@@ -1,0 +1,205 @@
+// Derives dependences. Every buffer is a sorted list of byte ranges, split on demand at the ends of views and merged
+// when one op writes across several; a range knows its last writer and the last reader on each stream since that write.
+//
+// An edge that an earlier op of the same stream already waits for (the same or a later op of the other stream) is left
+// out: a stream runs in order, so it cannot bind.
+#include "program/resolve.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "base/check.h"
+
+namespace stepcast::program {
+namespace {
+
+// Flat op numbers are stored plus one, so that zero is "none".
+using OpPlusOne = std::uint32_t;
+
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  OpPlusOne writer = 0;
+  std::uint8_t writer_stream = 0;
+  std::uint16_t reader_mask = 0;  // streams whose entry of `readers` counts
+  std::array<OpPlusOne, kStreamCount> readers;
+};
+static_assert(kStreamCount <= 16);
+
+// The latest predecessor per stream of the op under way.
+class Predecessors {
+ public:
+  void add(OpPlusOne op, std::size_t stream) {
+    if (op > latest_[stream]) latest_[stream] = op;
+  }
+  void add_all(const Range& range, bool writes) {
+    if (range.writer != 0) add(range.writer, range.writer_stream);
+    if (!writes) return;
+    for (unsigned mask = range.reader_mask; mask != 0; mask &= mask - 1) {
+      const auto stream = static_cast<std::size_t>(__builtin_ctz(mask));
+      add(range.readers[stream], stream);
+    }
+  }
+  std::array<OpPlusOne, kStreamCount>& latest() { return latest_; }
+
+ private:
+  std::array<OpPlusOne, kStreamCount> latest_{};
+};
+
+void record(Range& range, OpPlusOne op, std::size_t stream, bool writes) {
+  if (writes) {
+    range.writer = op;
+    range.writer_stream = static_cast<std::uint8_t>(stream);
+    range.reader_mask = 0;
+  } else {
+    range.reader_mask = static_cast<std::uint16_t>(range.reader_mask | (1U << stream));
+    range.readers[stream] = op;
+  }
+}
+
+class BufferState {
+ public:
+  // Bytes [begin, end) of the buffer are accessed by `op`.
+  void access(std::int64_t begin, std::int64_t end, OpPlusOne op, std::size_t stream, bool writes,
+              Predecessors& found) {
+    if (ranges_.size() == 1 && ranges_[0].begin == begin && ranges_[0].end == end) {
+      found.add_all(ranges_[0], writes);
+      record(ranges_[0], op, stream, writes);
+      return;
+    }
+    const std::size_t first = split(begin, end);
+    std::size_t last = first;
+    for (; last < ranges_.size() && ranges_[last].begin < end; ++last) {
+      found.add_all(ranges_[last], writes);
+      record(ranges_[last], op, stream, writes);
+    }
+    if (writes && last - first > 1) {
+      ranges_[first].end = end;
+      ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(first) + 1,
+                    ranges_.begin() + static_cast<std::ptrdiff_t>(last));
+    }
+  }
+
+ private:
+  std::size_t first_ending_after(std::int64_t at) const {
+    const auto it = std::upper_bound(ranges_.begin(), ranges_.end(), at,
+                                     [](std::int64_t value, const Range& range) { return value < range.end; });
+    return static_cast<std::size_t>(it - ranges_.begin());
+  }
+  void insert(std::size_t at, Range range) { ranges_.insert(ranges_.begin() + static_cast<std::ptrdiff_t>(at), range); }
+  void cut(std::int64_t at) {
+    const std::size_t i = first_ending_after(at);
+    if (i == ranges_.size() || ranges_[i].begin >= at) return;
+    Range left = ranges_[i];
+    left.end = at;
+    ranges_[i].begin = at;
+    insert(i, left);
+  }
+  // Makes ranges that tile [begin, end) exactly and returns the first.
+  std::size_t split(std::int64_t begin, std::int64_t end) {
+    cut(begin);
+    cut(end);
+    const std::size_t first = first_ending_after(begin);
+    std::int64_t covered = begin;
+    for (std::size_t i = first; covered < end; ++i) {
+      if (i == ranges_.size() || ranges_[i].begin > covered) {
+        Range gap;
+        gap.begin = covered;
+        gap.end = i == ranges_.size() ? end : std::min(end, ranges_[i].begin);
+        insert(i, gap);
+      }
+      covered = ranges_[i].end;
+    }
+    return first;
+  }
+
+  std::vector<Range> ranges_;
+};
+
+class Resolver {
+ public:
+  Resolver(const Program& p, const RankProgram& r) : program_(p), rank_program_(r), buffers_(r.buffers.size()) {}
+
+  Resolution run() {
+    count_ops();
+    for (std::uint32_t call = 0; call < rank_program_.calls.size(); ++call) {
+      const Segment& segment = program_.segments[rank_program_.calls[call].segment];
+      temps_.assign(segment.temps.size(), Range{});
+      for (std::uint32_t i = 0; i < segment.ops.size(); ++i) {
+        resolve_op(segment, rank_program_.calls[call], segment.ops[i], result_.first_op[call] + i);
+      }
+    }
+    result_.edge_begin.push_back(static_cast<std::uint32_t>(result_.edges.size()));
+    return std::move(result_);
+  }
+
+ private:
+  void count_ops() {
+    std::uint64_t count = 0;
+    for (const Call& call : rank_program_.calls) {
+      result_.first_op.push_back(static_cast<std::uint32_t>(count));
+      count += program_.segments[call.segment].ops.size();
+      CHECK(count < std::numeric_limits<std::uint32_t>::max(), count);
+    }
+    result_.first_op.push_back(static_cast<std::uint32_t>(count));
+    result_.call_of.reserve(count);
+    for (std::uint32_t call = 0; call < rank_program_.calls.size(); ++call) {
+      result_.call_of.insert(result_.call_of.end(), result_.first_op[call + 1] - result_.first_op[call], call);
+    }
+    result_.edge_begin.reserve(count + 1);
+    result_.edges.reserve(count);
+  }
+
+  void resolve_op(const Segment& segment, const Call& call, const Op& op, std::uint32_t flat) {
+    const auto stream = static_cast<std::size_t>(op.stream);
+    Predecessors found;
+    for (const Operand& operand : op.operands) {
+      const bool writes = operand.access != Access::kRead;
+      if (operand.temp) {
+        // A temp has no views: it is one range.
+        CHECK(operand.index < segment.temps.size(), operand.index);
+        found.add_all(temps_[operand.index], writes);
+        record(temps_[operand.index], flat + 1, stream, writes);
+      } else {
+        CHECK(operand.index < call.args.size(), operand.index, call.args.size());
+        const View& view = rank_program_.views[call.args[operand.index]];
+        CHECK(view.buffer.value < buffers_.size(), view.buffer.value);
+        buffers_[view.buffer.value].access(view.byte_offset, view.byte_offset + view.type.bytes(), flat + 1, stream,
+                                           writes, found);
+      }
+    }
+    if (op.kind == OpKind::kJoin) {
+      const auto joined = static_cast<std::size_t>(op.attributes.join_stream);
+      found.add(tail_[joined], joined);
+    }
+    emit(found, stream);
+    tail_[stream] = flat + 1;
+  }
+
+  void emit(Predecessors& found, std::size_t stream) {
+    result_.edge_begin.push_back(static_cast<std::uint32_t>(result_.edges.size()));
+    const std::size_t first = result_.edges.size();
+    for (std::size_t other = 0; other < kStreamCount; ++other) {
+      const OpPlusOne op = found.latest()[other];
+      if (other == stream || op <= waited_[stream][other]) continue;
+      waited_[stream][other] = op;
+      result_.edges.push_back(op - 1);
+    }
+    std::sort(result_.edges.begin() + static_cast<std::ptrdiff_t>(first), result_.edges.end());
+  }
+
+  const Program& program_;
+  const RankProgram& rank_program_;
+  std::vector<BufferState> buffers_;
+  std::vector<Range> temps_;  // of the call under way
+  std::array<OpPlusOne, kStreamCount> tail_{};
+  std::array<std::array<OpPlusOne, kStreamCount>, kStreamCount> waited_{};  // [waiting stream][other stream]
+  Resolution result_;
+};
+
+}  // namespace
+
+Resolution resolve(const Program& p, const RankProgram& r) { return Resolver(p, r).run(); }
+
+}  // namespace stepcast::program

@@ -1,0 +1,122 @@
+// One well-formed op of every kind with small shapes: T = 4 tokens, h = 6, V = 10, f = 8, 2 heads and 1 kv head of 2.
+#pragma once
+
+#include <vector>
+
+#include "program/builder.h"
+
+namespace stepcast::program::testing {
+
+struct SampleOperand {
+  Access access;
+  TensorType type;
+};
+
+struct SampleOp {
+  Op op;
+  std::vector<TensorType> types;
+};
+
+inline SampleOp sample(OpKind kind, const std::vector<SampleOperand>& operands) {
+  SampleOp s;
+  s.op.kind = kind;
+  s.op.name = to_string(kind);
+  for (const SampleOperand& o : operands) {
+    s.op.operands.push_back({false, static_cast<std::uint16_t>(s.types.size()), o.access});
+    s.types.push_back(o.type);
+  }
+  return s;
+}
+
+inline constexpr Access R = Access::kRead;
+inline constexpr Access W = Access::kWrite;
+inline constexpr Access A = Access::kAccumulate;
+
+inline TensorType bf16(Shape s) { return {DType::kBf16, s}; }
+inline TensorType f32(Shape s) { return {DType::kF32, s}; }
+inline TensorType i32(Shape s) { return {DType::kI32, s}; }
+
+inline std::vector<SampleOp> layer_samples() {
+  std::vector<SampleOp> all;
+  const auto add = [&](OpKind kind, const std::vector<SampleOperand>& operands) -> Attributes& {
+    all.push_back(sample(kind, operands));
+    return all.back().op.attributes;
+  };
+  const TensorType tokens = i32({4});
+  const TensorType x = bf16({4, 6});
+  const TensorType rstd = f32({4});
+  const TensorType qkv = bf16({4, 8});
+  const TensorType attn = bf16({4, 4});
+  const TensorType lse = f32({4, 2});
+  Attributes& load = add(OpKind::kTokenLoad, {{W, tokens}, {W, tokens}});
+  load.batch = 2;
+  load.microbatches = 1;
+  load.vocab = 10;
+  add(OpKind::kEmbeddingForward, {{R, tokens}, {R, bf16({10, 6})}, {W, x}});
+  add(OpKind::kEmbeddingBackward, {{R, tokens}, {R, x}, {A, f32({10, 6})}});
+  add(OpKind::kRmsNormForward, {{R, x}, {R, bf16({6})}, {W, x}, {W, rstd}}).value = 1e-5;
+  add(OpKind::kRmsNormBackwardInput, {{R, x}, {R, x}, {R, rstd}, {R, bf16({6})}, {W, x}, {R, x}});
+  add(OpKind::kRmsNormBackwardWeight, {{R, x}, {R, x}, {R, rstd}, {A, f32({6})}});
+  add(OpKind::kMatmul, {{R, x}, {R, bf16({8, 6})}, {W, bf16({4, 8})}});
+  for (const OpKind kind :
+       {OpKind::kRotaryForward, OpKind::kRotaryBackward, OpKind::kAttentionForward, OpKind::kAttentionBackward}) {
+    const bool rotary = kind == OpKind::kRotaryForward || kind == OpKind::kRotaryBackward;
+    Attributes& a = rotary ? add(kind, {{A, qkv}})
+                    : kind == OpKind::kAttentionForward
+                        ? add(kind, {{R, qkv}, {W, attn}, {W, lse}})
+                        : add(kind, {{R, attn}, {R, qkv}, {R, attn}, {R, lse}, {W, qkv}});
+    a.heads = 2;
+    a.kv_heads = 1;
+    a.head_dim = 2;
+    a.batch = 2;
+    if (rotary) a.value = 10000;
+  }
+  add(OpKind::kSwiGluForward, {{R, bf16({4, 16})}, {W, bf16({4, 8})}});
+  add(OpKind::kSwiGluBackward, {{R, bf16({4, 8})}, {R, bf16({4, 16})}, {W, bf16({4, 16})}});
+  const TensorType logits = bf16({4, 10});
+  const TensorType sums = f32({2, 4});
+  add(OpKind::kCrossEntropyMax, {{R, logits}, {W, rstd}});
+  add(OpKind::kCrossEntropySum, {{R, logits}, {R, rstd}, {R, tokens}, {W, sums}});
+  add(OpKind::kCrossEntropyLoss, {{R, rstd}, {R, sums}, {A, f32({1})}}).value = 0.25;
+  add(OpKind::kCrossEntropyBackward, {{R, rstd}, {R, sums}, {R, tokens}, {A, logits}}).value = 0.25;
+  return all;
+}
+
+// Communication uses role 0.
+inline std::vector<SampleOp> other_samples() {
+  std::vector<SampleOp> all;
+  const auto add = [&](OpKind kind, const std::vector<SampleOperand>& operands) -> Op& {
+    all.push_back(sample(kind, operands));
+    return all.back().op;
+  };
+  const TensorType x = bf16({4, 6});
+  const TensorType wide = f32({4, 6});
+  const TensorType one = f32({1});
+  add(OpKind::kZeroFill, {{W, x}});
+  add(OpKind::kCopy, {{R, x}, {W, x}});
+  add(OpKind::kCast, {{R, x}, {W, wide}});
+  add(OpKind::kAdd, {{R, x}, {R, x}, {W, x}});
+  add(OpKind::kAccumulate, {{R, x}, {A, wide}});
+  add(OpKind::kSumSquares, {{R, wide}, {A, one}}).attributes.value = 1;
+  add(OpKind::kClipFactor, {{R, one}, {W, one}}).attributes.value = 1;
+  add(OpKind::kAdam, {{R, wide}, {R, one}, {A, wide}, {A, wide}, {A, wide}, {W, x}}).attributes.learning_rate = 1e-3;
+  add(OpKind::kAllReduce, {{A, x}}).group = RoleId(0);
+  add(OpKind::kAllGather, {{R, bf16({2, 6})}, {W, x}}).group = RoleId(0);
+  add(OpKind::kReduceScatter, {{R, x}, {W, bf16({2, 6})}}).group = RoleId(0);
+  add(OpKind::kBroadcast, {{A, x}}).group = RoleId(0);
+  add(OpKind::kSend, {{R, x}}).parts = {{0, true, RoleId(0), 1, Channel::kActivation}};
+  add(OpKind::kReceive, {{W, x}}).parts = {{0, false, RoleId(0), -1, Channel::kActivation}};
+  add(OpKind::kExchange, {{R, x}, {W, x}}).parts = {{0, true, RoleId(0), 1, Channel::kGradient},
+                                                    {1, false, RoleId(0), -1, Channel::kGradient}};
+  add(OpKind::kJoin, {}).attributes.join_stream = Stream::kTp;
+  add(OpKind::kHostRead, {{R, one}});
+  return all;
+}
+
+inline std::vector<SampleOp> all_samples() {
+  std::vector<SampleOp> all = layer_samples();
+  for (SampleOp& s : other_samples()) all.push_back(std::move(s));
+  return all;
+}
+
+}  // namespace stepcast::program::testing

@@ -1,0 +1,92 @@
+// FLOPs, bytes and message sizes against values worked out by hand.
+#include <gtest/gtest.h>
+
+#include "program/ops/rules.h"
+#include "tests/program/sample_ops.h"
+
+namespace stepcast::program {
+namespace {
+
+using testing::SampleOp;
+
+Work work(OpKind kind) {
+  for (const SampleOp& s : testing::all_samples()) {
+    if (s.op.kind == kind) return work_of(s.op, s.types);
+  }
+  return {};
+}
+
+TEST(WorkOf, CountsAMatmul) {
+  // a[4,6] b[8,6] -> c[4,8]: M 4, N 8, K 6: 2*4*8*6 = 384 FLOP. bf16: reads 2*(24+48) = 144 B, writes 2*32 = 64 B.
+  const Work w = work(OpKind::kMatmul);
+  EXPECT_EQ(w.flops.count, 384);
+  EXPECT_EQ(w.m, 4);
+  EXPECT_EQ(w.n, 8);
+  EXPECT_EQ(w.k, 6);
+  EXPECT_EQ(w.read.count, 144);
+  EXPECT_EQ(w.written.count, 64);
+  EXPECT_EQ(w.message.count, 0);
+}
+
+TEST(WorkOf, CountsTheWeightGradientsReductionOverTokens) {
+  // TN: a[5,2] b[5,3] -> c[2,3] f32 accumulated: 2*2*3*5 = 60 FLOP; reads 2*(10+15) + 4*6 = 74 B, writes 24 B.
+  SampleOp s = testing::sample(OpKind::kMatmul, {{Access::kRead, testing::bf16({5, 2})},
+                                                 {Access::kRead, testing::bf16({5, 3})},
+                                                 {Access::kAccumulate, testing::f32({2, 3})}});
+  s.op.attributes.form = MatmulForm::kTN;
+  const Work w = work_of(s.op, s.types);
+  EXPECT_EQ(w.flops.count, 60);
+  EXPECT_EQ(w.m, 2);
+  EXPECT_EQ(w.n, 3);
+  EXPECT_EQ(w.k, 5);
+  EXPECT_EQ(w.read.count, 74);
+  EXPECT_EQ(w.written.count, 24);
+}
+
+TEST(WorkOf, CountsCausalAttention) {
+  // T 4 in 2 sequences of s = 2; 2 heads of 2: forward 2*T*s*heads*head_dim = 2*4*2*4 = 64 FLOP, backward 160.
+  EXPECT_EQ(work(OpKind::kAttentionForward).flops.count, 64);
+  EXPECT_EQ(work(OpKind::kAttentionBackward).flops.count, 160);
+  // Forward reads qkv 4*8*2 = 64 B and writes out 4*4*2 = 32 B and lse 4*2*4 = 32 B.
+  EXPECT_EQ(work(OpKind::kAttentionForward).read.count, 64);
+  EXPECT_EQ(work(OpKind::kAttentionForward).written.count, 64);
+}
+
+TEST(WorkOf, CountsOnlyTheRowsAnEmbeddingTouches) {
+  // 4 tokens of i32 and 4 rows of 6 bf16: 16 + 48 B read, 48 written, though the table has 10 rows.
+  EXPECT_EQ(work(OpKind::kEmbeddingForward).read.count, 64);
+  EXPECT_EQ(work(OpKind::kEmbeddingForward).written.count, 48);
+  // Backward: tokens 16, dout 48 and 4 rows of 6 f32 = 96 read; 96 written.
+  EXPECT_EQ(work(OpKind::kEmbeddingBackward).read.count, 160);
+  EXPECT_EQ(work(OpKind::kEmbeddingBackward).written.count, 96);
+}
+
+TEST(WorkOf, CountsAdam) {
+  // 24 elements: reads grad, m, v, master of 96 B and a factor of 4 B; writes m, v, master of 96 B and 48 B of bf16.
+  EXPECT_EQ(work(OpKind::kAdam).read.count, 388);
+  EXPECT_EQ(work(OpKind::kAdam).written.count, 336);
+}
+
+TEST(WorkOf, TakesMessagesAsNcclTestsDoes) {
+  // The buffer is 4*6 bf16 = 48 B; a gather or scatter over 2 members counts the whole.
+  EXPECT_EQ(work(OpKind::kAllReduce).message.count, 48);
+  EXPECT_EQ(work(OpKind::kBroadcast).message.count, 48);
+  EXPECT_EQ(work(OpKind::kAllGather).message.count, 48);
+  EXPECT_EQ(work(OpKind::kReduceScatter).message.count, 48);
+  EXPECT_EQ(work(OpKind::kSend).message.count, 48);
+  EXPECT_EQ(work(OpKind::kReceive).message.count, 48);
+  EXPECT_EQ(work(OpKind::kExchange).message.count, 48);  // sends 48 and receives 48: the sent part counts
+  EXPECT_EQ(work(OpKind::kAdd).message.count, 0);
+}
+
+TEST(WorkOf, CountsElementwiseTraffic) {
+  EXPECT_EQ(work(OpKind::kAdd).read.count, 96);          // two of 48 B
+  EXPECT_EQ(work(OpKind::kAccumulate).read.count, 144);  // 48 of bf16 and 96 of f32
+  EXPECT_EQ(work(OpKind::kAccumulate).written.count, 96);
+  EXPECT_EQ(work(OpKind::kZeroFill).read.count, 0);
+  EXPECT_EQ(work(OpKind::kZeroFill).written.count, 48);
+  EXPECT_EQ(work(OpKind::kJoin).read.count, 0);
+}
+
+}  // namespace
+}  // namespace stepcast::program
