@@ -1,0 +1,42 @@
+// What follows from a cluster's counts.
+#include "topology/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include "base/check.h"
+#include "tests/topology/small_cluster.h"
+
+namespace stepcast::topology {
+namespace {
+
+TEST(Cluster, CountsDevicesOverNodes) { EXPECT_EQ(testing::small_cluster(3, 8).devices(), 24); }
+
+TEST(NodeOf, NumbersDevicesNodeByNode) {
+  const Cluster cluster = testing::small_cluster(2, 8);
+  EXPECT_EQ(node_of(cluster, 0), 0);
+  EXPECT_EQ(node_of(cluster, 7), 0);
+  EXPECT_EQ(node_of(cluster, 8), 1);
+  EXPECT_EQ(node_of(cluster, 15), 1);
+  EXPECT_THROW(node_of(cluster, 16), InternalError);
+  EXPECT_THROW(node_of(cluster, -1), InternalError);
+}
+
+TEST(UsableMemory, IsTheNominalOneUnlessTheDriverReportsLess) {
+  DeviceSpec device = testing::small_cluster(1, 8).node.device;
+  EXPECT_EQ(usable_memory(device), Bytes(1000));
+  device.memory_visible = Bytes(900);
+  EXPECT_EQ(usable_memory(device), Bytes(900));
+}
+
+// Device 3 is slowed by 1.5 and again by 2.
+TEST(ComputeTimeFactor, MultipliesTheOverridesOfADevice) {
+  Cluster cluster = testing::small_cluster(1, 8);
+  cluster.overrides = {
+      {.device = 3, .compute_time = 1.5}, {.device = 5, .compute_time = 4.0}, {.device = 3, .compute_time = 2.0}};
+  EXPECT_EQ(compute_time_factor(cluster, 3), 3.0);
+  EXPECT_EQ(compute_time_factor(cluster, 5), 4.0);
+  EXPECT_EQ(compute_time_factor(cluster, 0), 1.0);
+}
+
+}  // namespace
+}  // namespace stepcast::topology

@@ -1,0 +1,27 @@
+// From the cluster message (topology/cluster.proto, filled by config's binder) to a checked Cluster.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/error.h"
+#include "topology/cluster.h"
+
+namespace stepcast::topology {
+
+namespace proto {
+class Cluster;
+}  // namespace proto
+
+// Where a field of the message came from, by its dotted path ("gpu.memory"): the binder knows, the message does not.
+using FieldLocator = std::function<Location(const std::string& field)>;
+
+// One node of message.gpus_per_node devices. Defaults: kind gpu, memory_visible as memory, scale_up.domain the whole
+// node, name "custom". `base` must have been laid under the message already and is ignored here; so are fields that are
+// known but not supported yet, which the binder refuses.
+//
+// Throws Error with every problem: kInput for rates that are not finite or below one unit per second, counts below 1,
+// more visible than nominal memory, domains that do not divide the node; kUnsupported for domains beyond the node.
+Cluster cluster_of(const proto::Cluster& message, const FieldLocator& locate);
+
+}  // namespace stepcast::topology

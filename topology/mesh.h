@@ -1,0 +1,44 @@
+// The device mesh: ranks as points of a grid whose axes are the parallel dimensions, fastest axis first.
+//
+// Order "tp-cp-ep-dp-pp" (Megatron-Core's default): tp varies fastest. Axes of size 1 may be omitted from the order.
+// A group of a set of axes is all ranks that agree on every other axis; members are in mesh order.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepcast::topology {
+
+struct Axis {
+  std::string name;  // tp, cp, ep, dp, pp
+  std::int32_t size = 1;
+};
+
+class DeviceMesh {
+ public:
+  // Axes fastest first. Sizes are at least 1.
+  explicit DeviceMesh(std::vector<Axis> axes);
+
+  std::int64_t size() const { return size_; }
+  const std::vector<Axis>& axes() const { return axes_; }
+  // Coordinate of `rank` on `axis`; 0 for an axis the mesh does not have.
+  std::int32_t coordinate(std::int64_t rank, std::string_view axis) const;
+  // The groups over `axes` (a partition of all ranks), ordered by their first member; members in mesh order.
+  std::vector<std::vector<std::int32_t>> groups(std::span<const std::string> axes) const;
+
+ private:
+  std::vector<Axis> axes_;
+  std::int64_t size_ = 1;
+};
+
+// Splits "tp-cp-ep-dp-pp" and pairs it with sizes; throws Error naming unknown, repeated or missing axes (an axis of
+// size above 1 that the order does not name).
+DeviceMesh make_mesh(std::string_view order, std::span<const Axis> sizes);
+
+// Rank i runs on device placement[i] (global device number). Contiguous: rank i on device i.
+std::vector<std::int32_t> contiguous_placement(std::int64_t ranks);
+
+}  // namespace stepcast::topology
