@@ -1,0 +1,110 @@
+// Gradient norm, clip factor and Adam (Kingma, Ba 2015, arXiv:1412.6980, algorithm 1) on f32 master weights.
+//
+// The clip factor is that of torch.nn.utils.clip_grad_norm_: min(1, max_norm / (norm + 1e-6)). Adam applies it to the
+// gradient as it reads it. Master, moments and gradient share one type (f32; f64 in checks); the optional working
+// weight is the master rounded to its own type.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/access.h"
+#include "kernels/cpu/reference.h"
+
+namespace stepcast::kernels::cpu {
+namespace {
+
+constexpr double kNormEpsilon = 1e-6;
+
+// The operand at `position` if it has `size` elements, else the own one of index_count parts of that size.
+template <class S>
+S* own_part(const KernelContext& context, std::size_t position, std::int64_t size) {
+  const auto whole = rows<S>(context, position);
+  if (whole.size() == size) return whole.data;
+  CHECK(whole.size() == size * context.index_count, position, whole.size(), size, context.index_count);
+  CHECK(context.index >= 0 && context.index < context.index_count, context.index, context.index_count);
+  return whole.data + context.index * size;
+}
+
+template <class S>
+void add_squares(const KernelContext& context) {
+  using A = Accumulate<S>;
+  const std::int64_t elements = rows<S>(context, 0).size();
+  const auto out = rows<A>(context, 1);
+  const std::int64_t parts = attributes(context).count;
+  CHECK(out.size() == 1 && (parts == 0 || parts == context.index_count), out.size(), parts, context.index_count);
+  CHECK(parts == 0 || elements % parts == 0, elements, parts);
+  const std::int64_t n = parts == 0 ? elements : elements / parts;
+  const S* in = own_part<S>(context, 0, n);
+  double sum = 0;  // a flat gradient buffer has too many elements for a float sum
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double x = static_cast<double>(widen(in[i]));
+    sum += x * x;
+  }
+  out.data[0] = static_cast<A>(static_cast<double>(out.data[0]) + attributes(context).value * sum);
+}
+
+template <class A>
+void factor_of(const KernelContext& context) {
+  const auto squares = rows<A>(context, 0);
+  const auto factor = rows<A>(context, 1);
+  CHECK(squares.size() == 1 && factor.size() == 1, squares.size(), factor.size());
+  const double norm = std::sqrt(static_cast<double>(squares.data[0]));
+  factor.data[0] = static_cast<A>(std::min(1.0, attributes(context).value / (norm + kNormEpsilon)));
+}
+
+template <class A>
+void step_master(const KernelContext& context) {
+  const auto factor = rows<A>(context, 1);
+  const auto m = rows<A>(context, 2);
+  const auto v = rows<A>(context, 3);
+  const std::int64_t n = m.size();
+  CHECK(v.size() == n && factor.size() == 1, n, v.size(), factor.size());
+  const A* grad = own_part<A>(context, 0, n);
+  A* master = own_part<A>(context, 4, n);
+  CHECK(context.step >= 1, context.step);
+  const program::Attributes& a = attributes(context);
+  const A beta1 = static_cast<A>(a.beta1);
+  const A beta2 = static_cast<A>(a.beta2);
+  // 1 - beta is formed in double: in float it would lose half of its digits for beta2 = 0.999.
+  const A fresh1 = static_cast<A>(1.0 - a.beta1);
+  const A fresh2 = static_cast<A>(1.0 - a.beta2);
+  const auto step = static_cast<double>(context.step);
+  const A unbias1 = static_cast<A>(1.0 / (1.0 - std::pow(a.beta1, step)));
+  const A unbias2 = static_cast<A>(1.0 / (1.0 - std::pow(a.beta2, step)));
+  const A rate = static_cast<A>(a.learning_rate);
+  const A eps = static_cast<A>(a.eps);
+  const A clip = factor.data[0];
+  for (std::int64_t i = 0; i < n; ++i) {
+    const A g = grad[i] * clip;
+    m.data[i] = beta1 * m.data[i] + fresh1 * g;
+    v.data[i] = beta2 * v.data[i] + fresh2 * g * g;
+    master[i] -= rate * (m.data[i] * unbias1) / (std::sqrt(v.data[i] * unbias2) + eps);
+  }
+}
+
+template <class A, class W>
+void round_to_weight(const KernelContext& context) {
+  const std::int64_t n = rows<A>(context, 2).size();
+  const A* master = own_part<A>(context, 4, n);
+  W* weight = own_part<W>(context, 5, n);
+  for (std::int64_t i = 0; i < n; ++i) weight[i] = narrow<W>(master[i]);
+}
+
+}  // namespace
+
+void sum_squares(const KernelContext& context) {
+  for_storage(dtype(context, 0), [&]<class S>() { add_squares<S>(context); });
+}
+
+void clip_factor(const KernelContext& context) {
+  for_storage(dtype(context, 0), [&]<class S>() { factor_of<Accumulate<S>>(context); });
+}
+
+void adam(const KernelContext& context) {
+  for_storage(dtype(context, 4), [&]<class S>() {
+    step_master<Accumulate<S>>(context);
+    if (context.operands.size() <= 5) return;
+    for_storage(dtype(context, 5), [&]<class W>() { round_to_weight<Accumulate<S>, W>(context); });
+  });
+}
+
+}  // namespace stepcast::kernels::cpu

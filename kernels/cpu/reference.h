@@ -1,0 +1,40 @@
+// The CPU reference kernels, one function per op kind. Operands, shapes and meaning: program/ops/op.h.
+//
+// All of them: single thread, fixed summation order, arithmetic in the accumulate type of the operands' storage type,
+// every written operand overwritten whole. A broken contract (types, counts, indices) is a CHECK.
+#pragma once
+
+#include "kernels/kernel.h"
+
+namespace stepcast::kernels::cpu {
+
+void zero_fill(const KernelContext& context);
+void copy(const KernelContext& context);
+void cast(const KernelContext& context);
+void add(const KernelContext& context);
+void accumulate(const KernelContext& context);
+void token_load(const KernelContext& context);
+
+void embedding_forward(const KernelContext& context);
+void embedding_backward(const KernelContext& context);
+void rms_norm_forward(const KernelContext& context);
+void rms_norm_backward_input(const KernelContext& context);
+void rms_norm_backward_weight(const KernelContext& context);
+void matmul(const KernelContext& context);
+void rotary_forward(const KernelContext& context);
+void rotary_backward(const KernelContext& context);
+void attention_forward(const KernelContext& context);
+void attention_backward(const KernelContext& context);
+void swiglu_forward(const KernelContext& context);
+void swiglu_backward(const KernelContext& context);
+
+void cross_entropy_max(const KernelContext& context);
+void cross_entropy_sum(const KernelContext& context);
+void cross_entropy_loss(const KernelContext& context);
+void cross_entropy_backward(const KernelContext& context);
+
+void sum_squares(const KernelContext& context);
+void clip_factor(const KernelContext& context);
+void adam(const KernelContext& context);
+
+}  // namespace stepcast::kernels::cpu

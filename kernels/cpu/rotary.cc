@@ -1,0 +1,62 @@
+// Rotary position embedding (Su et al. 2021, arXiv:2104.09864, eq. 15) in the rotate-half convention of the Llama
+// checkpoints in Hugging Face format: elements i and i + head_dim/2 of a head form a pair, turned by
+// position * theta^(-2i / head_dim). Backward turns the gradient by the opposite angle.
+//
+// q and k heads of a qkv row [q heads | k heads | v heads] are turned in place; row t is at position t / batch.
+#include <cmath>
+#include <vector>
+
+#include "kernels/cpu/access.h"
+#include "kernels/cpu/reference.h"
+
+namespace stepcast::kernels::cpu {
+namespace {
+
+template <class S>
+void turn_head(S* head, std::int64_t half, const std::vector<Accumulate<S>>& cosine,
+               const std::vector<Accumulate<S>>& sine) {
+  for (std::int64_t i = 0; i < half; ++i) {
+    const auto pair = static_cast<std::size_t>(i);
+    const Accumulate<S> x = widen(head[i]);
+    const Accumulate<S> y = widen(head[i + half]);
+    head[i] = narrow<S>(x * cosine[pair] - y * sine[pair]);
+    head[i + half] = narrow<S>(y * cosine[pair] + x * sine[pair]);
+  }
+}
+
+// `direction` is +1 forward and -1 backward.
+template <class S>
+void turn(const KernelContext& context, double direction) {
+  using A = Accumulate<S>;
+  const auto qkv = rows<S>(context, 0);
+  const program::Attributes& a = attributes(context);
+  CHECK(a.batch > 0 && a.head_dim > 0 && a.head_dim % 2 == 0 && a.value > 0, a.batch, a.head_dim, a.value);
+  CHECK(qkv.width == std::int64_t{a.heads + 2 * a.kv_heads} * a.head_dim, qkv.width, a.heads, a.kv_heads, a.head_dim);
+  const std::int64_t half = a.head_dim / 2;
+  std::vector<A> cosine(static_cast<std::size_t>(half));
+  std::vector<A> sine(cosine.size());
+  for (std::int64_t t = 0; t < qkv.count; ++t) {
+    if (t % a.batch == 0) {
+      for (std::int64_t i = 0; i < half; ++i) {
+        const double frequency = std::pow(a.value, -2.0 * static_cast<double>(i) / a.head_dim);
+        const std::int64_t position = t / a.batch;
+        const double angle = direction * static_cast<double>(position) * frequency;
+        cosine[static_cast<std::size_t>(i)] = static_cast<A>(std::cos(angle));
+        sine[static_cast<std::size_t>(i)] = static_cast<A>(std::sin(angle));
+      }
+    }
+    for (std::int64_t h = 0; h < a.heads + a.kv_heads; ++h) turn_head(qkv[t] + h * a.head_dim, half, cosine, sine);
+  }
+}
+
+}  // namespace
+
+void rotary_forward(const KernelContext& context) {
+  for_storage(dtype(context, 0), [&]<class S>() { turn<S>(context, 1.0); });
+}
+
+void rotary_backward(const KernelContext& context) {
+  for_storage(dtype(context, 0), [&]<class S>() { turn<S>(context, -1.0); });
+}
+
+}  // namespace stepcast::kernels::cpu

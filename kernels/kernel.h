@@ -1,0 +1,35 @@
+// What a kernel gets and how it is found: one function per op kind, chosen by an explicit table.
+//
+// A kernel reads and writes dense row-major tensors; shapes and operand order are those of program/ops/op.h. It
+// allocates nothing that outlives it and keeps no state, so kernels of different streams may run at once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "program/ops/op.h"
+
+namespace stepcast::kernels {
+
+struct Tensor {
+  void* data = nullptr;
+  program::TensorType type;
+};
+
+struct KernelContext {
+  std::span<const Tensor> operands;  // as in Op::operands
+  const program::Attributes* attributes = nullptr;
+  program::OpKind kind = program::OpKind::kZeroFill;
+  bool accumulate = false;       // matmul: c's access is accumulate
+  std::int64_t index = 0;        // own index in the op's index role
+  std::int64_t index_count = 1;  // size of that role's group
+  std::int64_t step = 1;         // 1-based optimizer step
+  std::uint64_t seed = 0;        // of the Program
+};
+
+using Kernel = void (*)(const KernelContext&);
+
+// The CPU reference kernel of a kind; nullptr for kinds exec runs itself (communication, join, host_read).
+Kernel reference_kernel(program::OpKind kind);
+
+}  // namespace stepcast::kernels
