@@ -1,0 +1,128 @@
+// Builds the segments over flat element ranges.
+#include "plan/flat_calls.h"
+
+#include "base/check.h"
+
+namespace stepcast::plan {
+namespace {
+
+using program::acc;
+using program::DType;
+using program::in;
+using program::MemoryClass;
+using program::Op;
+using program::OpKind;
+using program::out;
+using program::Ref;
+using program::SegmentBuilder;
+using program::SegmentId;
+using program::Stream;
+
+void set_collective(Op& op, const CollectiveSpec& c) {
+  op.group = c.group;
+  op.channel = c.channel;
+}
+
+SegmentId in_place(program::ProgramBuilder& b, OpKind kind, const CollectiveSpec& c, DType t, std::int64_t n) {
+  SegmentBuilder s(c.label);
+  const Ref flat = s.slot("flat", t, {n});
+  set_collective(s.op(kind, c.stream, c.name, {acc(flat)}), c);
+  return b.segment(s.take());
+}
+
+}  // namespace
+
+SegmentId zero_segment(program::ProgramBuilder& b, const std::string& label, DType t, std::int64_t n) {
+  SegmentBuilder s(label);
+  const Ref flat = s.slot("flat", t, {n});
+  s.op(OpKind::kZeroFill, Stream::kCompute, "zero", {out(flat)});
+  return b.segment(s.take());
+}
+
+SegmentId all_reduce_segment(program::ProgramBuilder& b, const CollectiveSpec& c, DType t, std::int64_t n) {
+  return in_place(b, OpKind::kAllReduce, c, t, n);
+}
+
+SegmentId reduce_scatter_in_place_segment(program::ProgramBuilder& b, const CollectiveSpec& c, DType t,
+                                          std::int64_t n) {
+  return in_place(b, OpKind::kReduceScatter, c, t, n);
+}
+
+SegmentId all_gather_in_place_segment(program::ProgramBuilder& b, const CollectiveSpec& c, DType t, std::int64_t n) {
+  return in_place(b, OpKind::kAllGather, c, t, n);
+}
+
+SegmentId all_gather_segment(program::ProgramBuilder& b, const CollectiveSpec& c, DType t, std::int64_t chunk,
+                             std::int64_t parts) {
+  SegmentBuilder s(c.label);
+  const Ref shard = s.slot("shard", t, {chunk});
+  const Ref whole = s.slot("whole", t, {chunk * parts});
+  set_collective(s.op(OpKind::kAllGather, c.stream, c.name, {in(shard), out(whole)}), c);
+  return b.segment(s.take());
+}
+
+SegmentId reduce_scatter_accumulate_segment(program::ProgramBuilder& b, const CollectiveSpec& c, DType t,
+                                            std::int64_t chunk, std::int64_t parts) {
+  SegmentBuilder s(c.label);
+  const Ref whole = s.slot("whole", t, {chunk * parts});
+  const Ref shard = s.slot("shard", t, {chunk});
+  const Ref staging = s.temp("staging", t, {chunk}, MemoryClass::kComm);
+  set_collective(s.op(OpKind::kReduceScatter, c.stream, c.name, {in(whole), out(staging)}), c);
+  s.op(OpKind::kAccumulate, c.stream, "accumulate", {in(staging), acc(shard)});
+  return b.segment(s.take());
+}
+
+SegmentId join_segment(program::ProgramBuilder& b, const std::string& label, Stream stream, Stream joined) {
+  SegmentBuilder s(label);
+  s.op(OpKind::kJoin, stream, "join", {}).attributes.join_stream = joined;
+  return b.segment(s.take());
+}
+
+SegmentId sum_squares_segment(program::ProgramBuilder& b, DType t, std::int64_t n, double scale,
+                              std::optional<OwnPart> own) {
+  SegmentBuilder s("norm");
+  const Ref gradients = s.slot("gradients", t, {n});
+  const Ref sumsq = s.slot("sumsq", DType::kF32, {1});
+  Op& op = s.op(OpKind::kSumSquares, Stream::kCompute, "sum_squares", {in(gradients), acc(sumsq)});
+  op.attributes.value = scale;
+  if (own) {
+    op.index_role = own->role;
+    op.attributes.count = own->parts;
+  }
+  return b.segment(s.take());
+}
+
+SegmentId clip_segment(program::ProgramBuilder& b, double max_norm) {
+  SegmentBuilder s("norm");
+  const Ref sumsq = s.slot("sumsq", DType::kF32, {1});
+  const Ref factor = s.slot("factor", DType::kF32, {1});
+  s.op(OpKind::kClipFactor, Stream::kCompute, "clip", {in(sumsq), out(factor)}).attributes.value = max_norm;
+  return b.segment(s.take());
+}
+
+SegmentId adam_segment(program::ProgramBuilder& b, const AdamSpec& a) {
+  CHECK(a.elements > 0, a.elements);
+  SegmentBuilder s("adam");
+  const Ref grad = s.slot("grad", a.gradient, {a.gradient_elements});
+  const Ref factor = s.slot("factor", DType::kF32, {1});
+  const Ref m = s.slot("m", DType::kF32, {a.elements});
+  const Ref v = s.slot("v", DType::kF32, {a.elements});
+  Op* op = nullptr;
+  if (a.master) {
+    const Ref master = s.slot("master", DType::kF32, {a.elements});
+    const Ref weight = s.slot("weight", a.weight, {a.weight_elements});
+    op = &s.op(OpKind::kAdam, Stream::kCompute, "update",
+               {in(grad), in(factor), acc(m), acc(v), acc(master), out(weight)});
+  } else {
+    const Ref weight = s.slot("weight", DType::kF32, {a.weight_elements});
+    op = &s.op(OpKind::kAdam, Stream::kCompute, "update", {in(grad), in(factor), acc(m), acc(v), acc(weight)});
+  }
+  op->index_role = a.part_of;
+  op->attributes.learning_rate = a.settings.learning_rate;
+  op->attributes.beta1 = a.settings.beta1;
+  op->attributes.beta2 = a.settings.beta2;
+  op->attributes.eps = a.settings.eps;
+  return b.segment(s.take());
+}
+
+}  // namespace stepcast::plan

@@ -1,0 +1,96 @@
+// Roles, ranks and groups of a scenario, and the lowering of each pipeline rank.
+#include "plan/lowering.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "plan/stage_lowering.h"
+#include "topology/mesh.h"
+
+namespace stepcast::plan {
+namespace {
+
+using program::RankId;
+
+void add_groups(program::ProgramBuilder& b, const topology::DeviceMesh& mesh, program::RoleId role,
+                const std::vector<std::string>& axes) {
+  for (const std::vector<std::int32_t>& members : mesh.groups(axes)) {
+    std::vector<RankId> ranks;
+    for (const std::int32_t m : members) ranks.emplace_back(static_cast<std::size_t>(m));
+    b.group(role, std::move(ranks));
+  }
+}
+
+// First and last stage of every pipeline.
+void add_embedding_groups(program::ProgramBuilder& b, const topology::DeviceMesh& mesh, program::RoleId role) {
+  const std::vector<std::string> axes = {"pp"};
+  for (const std::vector<std::int32_t>& members : mesh.groups(axes)) {
+    b.group(role,
+            {RankId(static_cast<std::size_t>(members.front())), RankId(static_cast<std::size_t>(members.back()))});
+  }
+}
+
+void refuse_unsupported(const Scenario& s) {
+  if (estimated_ops(s.model, s.microbatches()) > kMostOps) {
+    throw Error(ErrorKind::kUnsupported, "the step has too many ops to lower", {"", 0, "training.global_batch_size"});
+  }
+  if (sharding_of(s) == Sharding::kParameters && s.model.tied_embeddings) {
+    throw Error(ErrorKind::kUnsupported, "ZeRO-3 with tied embeddings is not lowered yet", {"", 0, "plan.zero"},
+                {"zero 0 and 1 work with tied embeddings"});
+  }
+}
+
+}  // namespace
+
+double estimated_ops(const models::Architecture& model, std::int64_t microbatches) {
+  return 40.0 * static_cast<double>(microbatches) * static_cast<double>(model.layers + 2);
+}
+
+topology::DeviceMesh mesh_of(const Scenario& s) {
+  const std::array<topology::Axis, 3> axes = {topology::Axis{"tp", s.plan.tp}, topology::Axis{"dp", s.plan.dp},
+                                              topology::Axis{"pp", s.plan.pp}};
+  return topology::make_mesh(s.plan.rank_order, axes);
+}
+
+program::Program lower(const Scenario& s) {
+  refuse_unsupported(s);
+  CHECK(s.gpus == std::int64_t{s.plan.tp} * s.plan.pp * s.plan.dp, s.gpus, s.plan.tp, s.plan.pp, s.plan.dp);
+  program::ProgramBuilder b(s.name);
+  b.set_seed(s.training.seed);
+  const Roles roles = Roles::of(b);
+  const Shapes x = Shapes::of(s);
+  const DecoderSegments segments = build_decoder_segments(b, roles, x, s);
+  std::vector<program::RankProgramId> stages;
+  for (std::int32_t p = 0; p < s.plan.pp; ++p) {
+    stages.push_back(b.rank_program(StageLowering(b, roles, x, s, segments, p).run()));
+  }
+  const topology::DeviceMesh mesh = mesh_of(s);
+  const std::vector<std::int32_t> devices = topology::contiguous_placement(s.gpus);
+  for (std::int64_t r = 0; r < s.gpus; ++r) {
+    const auto stage = static_cast<std::size_t>(mesh.coordinate(r, "pp"));
+    b.rank(stages[stage], devices[static_cast<std::size_t>(r)]);
+  }
+  add_groups(b, mesh, roles.tp, {"tp"});
+  add_groups(b, mesh, roles.dp, {"dp"});
+  add_groups(b, mesh, roles.pp, {"pp"});
+  add_groups(b, mesh, roles.model, {"tp", "pp"});
+  add_groups(b, mesh, roles.world, {"tp", "dp", "pp"});
+  if (s.model.tied_embeddings && s.plan.pp > 1) add_embedding_groups(b, mesh, roles.embedding);
+  return b.take();
+}
+
+Scenario single_rank_reference(const Scenario& s) {
+  Scenario r = s;
+  r.name = s.name + "-reference";
+  r.gpus = 1;
+  r.plan = Plan{};
+  r.plan.micro_batch_size = s.plan.micro_batch_size;
+  r.plan.rank_order = s.plan.rank_order;
+  r.plan.layout = {Plan::StageItems{true, 0, s.model.layers, true}};
+  return r;
+}
+
+}  // namespace stepcast::plan

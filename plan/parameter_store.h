@@ -1,0 +1,83 @@
+// How a rank holds its parameters, gradients and optimizer states, and the calls that move them: bucket reductions,
+// ZeRO-1 scatter and gather, ZeRO-3 gathers through a ring of buffers, gradient norm, Adam.
+//
+// Persistent bytes per parameter (bf16 weights, f32 gradients, f32 master and moments; d = dp): plain DP 18, ZeRO-1 6 +
+// 12/d, ZeRO-3 18/d (Megatron-LM docs/dist_optimizer.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/stage_parameters.h"
+
+namespace stepcast::plan {
+
+// One stretch of neighbouring passes that use a unit's parameters, such as a forward pass and the backward pass right
+// after it on the last unit. Named by the pass that starts it.
+struct UnitUse {
+  std::uint32_t unit = 0;
+  std::uint32_t microbatch = 0;
+  bool starts_forward = false;
+};
+
+class ParameterStore {
+ public:
+  ParameterStore(program::ProgramBuilder& b, program::RankProgramBuilder& rank, const Roles& roles, const Shapes& x,
+                 const Scenario& s, const StageParameters& layout, std::vector<UnitUse> uses);
+
+  // Zeroes gradients.
+  void begin_step();
+  // The `index`-th use of the sequence given to the constructor starts: gathers what the ring allows ahead.
+  void begin_use(std::size_t index);
+  // A backward pass over the current use's unit starts.
+  void begin_backward(std::uint32_t unit, std::uint32_t microbatch);
+  program::ViewId weight(std::uint32_t parameter) const;
+  program::ViewId gradient(std::uint32_t parameter) const;
+  // The backward pass of `module` is complete for this microbatch; `last`: for the step.
+  void module_done(std::uint32_t module, std::uint32_t microbatch, bool last);
+  // All backward passes are issued: reductions that were not overlapped.
+  void finish_backward();
+  // Gradient norm, clip factor, Adam, and ZeRO-1's gather of the updated weights.
+  void optimizer_step();
+
+ private:
+  void declare_persistent();
+  void declare_rings();
+  void add_shards();
+  program::ViewId flat_view(program::BufferId buffer, std::int64_t begin, std::int64_t elements, program::DType t);
+  program::ViewId flat_gradient(const Flat& flat);
+  // Elements from the start of its unit to the start of a flat.
+  std::int64_t offset_in_unit(std::uint32_t flat) const;
+  std::int64_t unit_elements(std::uint32_t unit) const;
+  void gather(std::size_t use);
+  void reduce_replicated(std::uint32_t flat, program::ViewId gradients, program::Tag tag);
+  void reduce(std::uint32_t flat);
+  void scatter_unit(std::uint32_t unit, std::uint32_t microbatch);
+  program::ViewId norm_factor();
+  void sum_squares(program::ViewId sumsq, program::Tag tag);
+  void update(std::uint32_t flat, program::ViewId factor);
+  bool sharded() const { return sharding_ != Sharding::kNone; }
+
+  program::ProgramBuilder& b_;
+  program::RankProgramBuilder& rank_;
+  const Roles& roles_;
+  const Shapes& x_;
+  const Scenario& s_;
+  const StageParameters& layout_;
+  Sharding sharding_;
+  bool master_ = false;
+  std::vector<UnitUse> uses_;
+
+  program::BufferId weights_, gradients_, master_weights_, moment1_, moment2_;
+  std::vector<std::int64_t> shard_begin_;       // per flat, in elements of the optimizer shard
+  std::vector<program::BufferId> weight_ring_;  // per use slot, or per unit when not resharded
+  std::vector<program::BufferId> gradient_ring_;
+  std::vector<std::optional<std::size_t>> slot_of_use_;
+  std::vector<bool> gathered_;  // per use
+  std::size_t use_ = 0;
+  std::size_t backward_uses_ = 0;
+};
+
+}  // namespace stepcast::plan

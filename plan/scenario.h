@@ -1,0 +1,93 @@
+// A resolved scenario: model, cluster, training recipe and plan with every default filled in and every value checked
+// against its type and range. Made from YAML, JSON or flags by plan/scenario_reader; judged by plan/rules; lowered by
+// plan/lowering.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/architecture.h"
+#include "program/types.h"
+#include "topology/cluster.h"
+
+namespace stepcast::plan {
+
+enum class Framework : std::uint8_t { kPlain, kMegatronCore };
+enum class ScheduleKind : std::uint8_t { kGpipe, k1F1B, kInterleaved1F1B };
+enum class RecomputeKind : std::uint8_t { kNone, kFull, kSelective };
+
+struct Recompute {
+  RecomputeKind kind = RecomputeKind::kNone;
+  // Selective: the modules whose outputs are not kept.
+  bool layernorm = false;
+  bool mlp_act = false;
+  bool core_attn = false;
+};
+
+struct Fsdp {
+  std::int32_t prefetch = 1;  // units gathered ahead; ring of prefetch + 1 buffers
+  bool reshard_after_forward = true;
+};
+
+struct AdamSettings {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double clip_norm = 1.0;  // 0: no clipping
+};
+
+struct Training {
+  std::int64_t sequence_length = 0;                 // tokens
+  std::int64_t global_batch_size = 0;               // sequences
+  program::DType compute = program::DType::kBf16;   // also the parameters' dtype
+  program::DType gradients = program::DType::kF32;  // accumulation and reduction
+  bool master_weights = true;                       // fp32 copy in the optimizer; false when compute is fp32
+  AdamSettings adam;
+  double init_std = 0.02;
+  std::uint64_t seed = 0;
+};
+
+struct Plan {
+  std::int32_t tp = 1;
+  std::int32_t pp = 1;
+  std::int32_t vp = 1;
+  std::int32_t dp = 1;
+  bool sequence_parallel = false;
+  std::int32_t zero = 0;  // 0, 1 or 3
+  Fsdp fsdp;
+  std::int64_t micro_batch_size = 1;  // sequences
+  ScheduleKind schedule = ScheduleKind::k1F1B;
+  std::int32_t microbatch_group = 1;  // interleaved group size
+  // Items of each virtual stage, in model order: layout[s] for s in [0, pp*vp); stage s sits on pp rank s % pp as chunk
+  // s / pp. See StageItems.
+  struct StageItems {
+    bool embedding = false;
+    std::int64_t first_layer = 0;
+    std::int64_t layers = 0;
+    bool loss = false;  // final norm, head and cross-entropy
+  };
+  std::vector<StageItems> layout;
+  Recompute recompute;
+  std::int64_t bucket_elements = 0;  // gradient bucket size; 0: one bucket
+  bool overlap_grad_reduce = true;   // reduce a bucket as soon as it is complete, beside the backward pass
+  std::string rank_order = "tp-cp-ep-dp-pp";
+};
+
+struct Scenario {
+  std::string name;
+  Framework framework = Framework::kMegatronCore;
+  models::Architecture model;
+  topology::Cluster cluster;
+  std::int64_t gpus = 0;
+  Training training;
+  Plan plan;
+  std::string calibration = "auto";
+
+  std::int64_t microbatches() const {  // per data-parallel rank and step
+    return training.global_batch_size / (plan.micro_batch_size * plan.dp);
+  }
+};
+
+}  // namespace stepcast::plan

@@ -1,0 +1,141 @@
+// The order of a reading: load and merge, bind, then resolve model, cluster, training, plan, then the rules.
+#include "plan/scenario_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "config/text.h"
+#include "plan/rules.h"
+#include "plan/scenario_aliases.h"
+#include "plan/scenario_draft.h"
+
+namespace stepcast::plan {
+namespace {
+
+// megatron-core@0.12: the version picks nothing yet.
+void resolve_framework(ScenarioDraft& draft) {
+  constexpr std::array<std::string_view, 4> kKnown = {"torchtitan", "nanotron", "deepspeed", "megatron-fsdp"};
+  const std::string text = draft.message.has_framework() ? draft.message.framework() : "megatron-core";
+  const std::size_t at = text.find('@');
+  const std::string name = text.substr(0, at);
+  if (at != std::string::npos)
+    draft.read.notes.push_back("framework: the version in " + config::printable(text) + " is noted only");
+  if (name == "plain") {
+    draft.read.scenario.framework = Framework::kPlain;
+  } else if (name == "megatron-core" || name == "megatron") {
+    draft.read.scenario.framework = Framework::kMegatronCore;
+  } else if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) {
+    draft.refuse("framework", "framework: " + name, {"supported: megatron-core, plain"}, ErrorKind::kUnsupported);
+  } else {
+    std::vector<std::string> all{"megatron-core", "plain"};
+    all.insert(all.end(), kKnown.begin(), kKnown.end());
+    const std::vector<std::string> near = config::nearest_names(name, all, 1);
+    std::vector<std::string> help{"one of " + config::join(all)};
+    if (!near.empty()) help.insert(help.begin(), "did you mean " + near.front() + "?");
+    draft.refuse("framework", "no framework is called \"" + config::printable(name) + "\"", std::move(help));
+  }
+  draft.record("framework", std::string(to_string(draft.read.scenario.framework)), "default");
+}
+
+void resolve_name(ScenarioDraft& draft) {
+  std::string& name = draft.read.scenario.name;
+  std::string origin = "file name";
+  if (draft.message.has_name()) {
+    name = draft.message.name();
+  } else if (!draft.source.file.empty()) {
+    name = std::filesystem::path(draft.source.file).stem().string();
+  } else {
+    name = draft.message.model().has_config() ? draft.message.model().config() : "scenario";
+    origin = "model";
+  }
+  name = config::printable(name, 120);
+  draft.record("name", name, origin);
+}
+
+void resolve_calibration(ScenarioDraft& draft) {
+  const auto& names = draft.message.calibration();
+  if (names.size() > 1) {
+    draft.refuse("calibration", "calibration: a list of " + std::to_string(names.size()), {"give one"},
+                 ErrorKind::kUnsupported);
+  }
+  if (!names.empty()) draft.read.scenario.calibration = names.Get(0);
+  draft.record("calibration", draft.read.scenario.calibration, "default");
+}
+
+// Values are recorded as they are resolved; people read them by section, in the schema's order.
+void order_values(std::vector<ConfigValue>& values) {
+  const auto section = [](const ConfigValue& value) {
+    const auto* field = schema::Scenario::descriptor()->FindFieldByName(value.field.substr(0, value.field.find('.')));
+    return field == nullptr ? 0 : field->number();
+  };
+  std::stable_sort(values.begin(), values.end(),
+                   [&](const ConfigValue& a, const ConfigValue& b) { return section(a) < section(b); });
+}
+
+// Runs a step that throws for its own part, so that the problems of the other parts are reported with it.
+template <class Step>
+bool attempt(ScenarioDraft& draft, Step step) {
+  try {
+    step(draft);
+    return true;
+  } catch (const Error& fault) {
+    for (const Problem& problem : fault.problems()) draft.problems.add(problem);
+    return false;
+  }
+}
+
+}  // namespace
+
+Location ScenarioDraft::locate(std::string_view field) const {
+  for (const config::BoundValue& value : bound) {
+    if (value.field == field) return value.where;
+  }
+  return {source.file.empty() ? "command line" : source.file, 0, std::string(field)};
+}
+
+bool ScenarioDraft::given(std::string_view field) const {
+  return std::any_of(bound.begin(), bound.end(), [&](const config::BoundValue& v) { return v.field == field; });
+}
+
+void ScenarioDraft::record(std::string field, std::string value, std::string otherwise) {
+  std::string origin = given(field) ? config::origin_text(locate(field)) : std::move(otherwise);
+  read.values.push_back({std::move(field), std::move(value), std::move(origin)});
+}
+
+void ScenarioDraft::refuse(std::string_view field, std::string text, std::vector<std::string> help, ErrorKind kind) {
+  problems.add(kind, std::move(text), locate(field), std::move(help));
+}
+
+ReadScenario read_scenario(const config::ScenarioSource& source) {
+  ScenarioDraft draft{source, {}, {}, {}, {}};
+  const config::Canonicalise canonicalise = [&draft](config::Node& layer, ProblemList& problems) {
+    canonicalise_names(layer, problems, draft.read.notes);
+  };
+  const config::Node root = config::load_source(source, *schema::Scenario::descriptor(), canonicalise, draft.problems);
+  config::bind(root, draft.message, draft.problems, draft.bound);
+
+  resolve_name(draft);
+  resolve_framework(draft);
+  const bool model = draft.message.has_model() && attempt(draft, resolve_model);
+  const bool cluster = draft.message.has_cluster() && attempt(draft, resolve_cluster);
+  resolve_training(draft);
+  resolve_calibration(draft);
+  if (model && cluster && draft.problems.empty()) resolve_plan(draft);
+  draft.problems.throw_if_any();
+  order_values(draft.read.values);
+
+  RuleReport report =
+      check_rules(draft.read.scenario, [&draft](std::string_view field) { return draft.locate(field); });
+  for (Problem& problem : report.violations) draft.read.violations.push_back(std::move(problem));
+  for (std::string& warning : report.warnings) draft.read.warnings.push_back(std::move(warning));
+  return std::move(draft.read);
+}
+
+void throw_if_violated(const ReadScenario& read) {
+  if (!read.violations.empty()) throw Error(read.violations);
+}
+
+}  // namespace stepcast::plan

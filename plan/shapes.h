@@ -1,0 +1,63 @@
+// Sizes of one rank's share of a decoder layer under tensor and sequence parallelism, and the roles lowering uses.
+#pragma once
+
+#include <cstdint>
+
+#include "plan/scenario.h"
+#include "program/builder.h"
+
+namespace stepcast::plan {
+
+struct Shapes {
+  program::DType compute = program::DType::kBf16;
+  program::DType gradients = program::DType::kF32;
+  std::int64_t batch = 1;         // sequences per microbatch
+  std::int64_t tokens = 0;        // T: sequence * batch
+  std::int64_t local_tokens = 0;  // T / tp under sequence parallelism, else T
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;  // per tp member, like all below
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t q = 0;    // heads * head_dim
+  std::int64_t qkv = 0;  // (heads + 2 kv_heads) * head_dim
+  std::int64_t ffn = 0;
+  std::int64_t vocab = 0;
+  bool tensor_parallel = false;  // tp > 1
+  bool sequence_parallel = false;
+
+  static Shapes of(const Scenario& s) {
+    const std::int64_t tp = s.plan.tp;
+    Shapes x;
+    x.compute = s.training.compute;
+    x.gradients = s.training.gradients;
+    x.batch = s.plan.micro_batch_size;
+    x.tokens = s.training.sequence_length * x.batch;
+    x.tensor_parallel = tp > 1;
+    x.sequence_parallel = s.plan.sequence_parallel && tp > 1;
+    x.local_tokens = x.sequence_parallel ? x.tokens / tp : x.tokens;
+    x.hidden = s.model.hidden;
+    x.heads = s.model.heads / tp;
+    x.kv_heads = s.model.kv_heads / tp;
+    x.head_dim = s.model.head_dim;
+    x.q = x.heads * x.head_dim;
+    x.qkv = x.q + 2 * x.kv_heads * x.head_dim;
+    x.ffn = s.model.ffn / tp;
+    x.vocab = s.model.padded_vocab / tp;
+    return x;
+  }
+};
+
+// Which ranks share a group of each role:
+//   tp, dp, pp   differ only in that axis
+//   model        tp x pp: together they hold every parameter once
+//   world        all ranks
+//   embedding    the first and the last stage, where a tied table lives twice
+struct Roles {
+  program::RoleId tp, dp, pp, model, world, embedding;
+
+  static Roles of(program::ProgramBuilder& b) {
+    return {b.role("tp"), b.role("dp"), b.role("pp"), b.role("model"), b.role("world"), b.role("embedding")};
+  }
+};
+
+}  // namespace stepcast::plan

@@ -1,0 +1,103 @@
+// Lowers one pipeline rank: its pass list becomes calls, with the activations each pass makes, keeps and recomputes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "plan/decoder_segments.h"
+#include "plan/parameter_store.h"
+#include "plan/schedule.h"
+
+namespace stepcast::plan {
+
+// What a decoder layer's forward pass leaves for its backward pass.
+struct LayerActivations {
+  program::ViewId x;  // input [Tl,h]
+  program::ViewId attn_n, attn_rstd, qkv, attn, lse;
+  program::ViewId mid;  // after attention [Tl,h]
+  program::ViewId mlp_n, mlp_rstd, gate_up, act;
+};
+
+struct HeadActivations {
+  program::ViewId x, n, rstd, logits, max, sums;
+};
+
+struct TokenViews {
+  program::ViewId tokens, targets;  // i32 [T]
+};
+
+class StageLowering {
+ public:
+  StageLowering(program::ProgramBuilder& b, const Roles& roles, const Shapes& x, const Scenario& s,
+                const DecoderSegments& segments, std::int32_t pp_rank);
+  program::RankProgram run();
+
+ private:
+  struct Visit {
+    std::uint32_t unit = 0;
+    std::size_t use = 0;
+  };
+  using Key = std::pair<std::uint16_t, std::uint32_t>;  // chunk, microbatch
+
+  static ScheduleShape schedule_of(const Scenario& s);
+  std::vector<UnitUse> plan_uses();
+  void enter_unit(std::uint32_t unit);
+  program::ViewId tensor(const char* name, program::DType t, program::Shape shape);
+  program::ViewId hidden_tensor(const char* name);
+  program::Tag tag(program::Pass pass) const;
+  program::Tag layer_tag(program::Pass pass) const;
+
+  void begin_step();
+  void end_step();
+  void step(const PipelineStep& st);
+  void forward_pass(const PassItem& p);
+  void backward_pass(const PassItem& p);
+  program::ViewId load_and_embed(std::uint32_t module);
+  const TokenViews& load_tokens();
+  LayerActivations forward_layer(program::Pass pass, std::uint32_t attn_module, program::ViewId x, program::ViewId* y);
+  void attention_forward(program::Pass pass, std::uint32_t module, LayerActivations& a);
+  program::ViewId mlp_forward(program::Pass pass, std::uint32_t module, LayerActivations& a);
+  void norm_forward(program::Pass pass, std::uint32_t module, program::ViewId x, program::ViewId* n,
+                    program::ViewId* rstd);
+  void core_forward(program::Pass pass, LayerActivations& a);
+  void act_forward(program::Pass pass, LayerActivations& a);
+  HeadActivations head_forward(std::uint32_t module, program::ViewId x);
+  program::ViewId head_backward(std::uint32_t module, const HeadActivations& a);
+  program::ViewId layer_backward(std::uint32_t attn_module, LayerActivations a, program::ViewId dy);
+  program::ViewId mlp_backward(std::uint32_t module, LayerActivations& a, program::ViewId dy);
+  program::ViewId attention_backward(std::uint32_t module, LayerActivations& a, program::ViewId dy);
+  // Input and weight gradient of a projection whose input was normalised; returns dn [Tl,h].
+  program::ViewId column_backward(const DecoderSegments::Projection& p, std::uint32_t parameter, program::Tag t,
+                                  program::ViewId dy, program::ViewId n);
+  // Input and weight gradient of a projection into the residual stream; `a` is its input [T,width]; returns da.
+  program::ViewId row_backward(const DecoderSegments::Projection& p, std::uint32_t parameter, program::ViewId dy,
+                               program::ViewId a);
+  program::ViewId norm_backward(const DecoderSegments::Norm& n, std::uint32_t parameter, program::Tag t,
+                                std::vector<program::ViewId> args, std::optional<program::ViewId> residual);
+  void done(std::uint32_t module);
+
+  program::ProgramBuilder& b_;
+  const Roles& roles_;
+  const Shapes& x_;
+  const Scenario& s_;
+  const DecoderSegments& segments_;
+  ScheduleShape schedule_;
+  std::int32_t pp_rank_;
+  program::RankProgramBuilder rank_;
+  StageParameters layout_;
+  std::vector<Visit> visits_;
+  std::size_t visit_ = 0;
+  ParameterStore store_;
+
+  PassItem pass_;           // the pass being lowered
+  std::int64_t layer_ = 0;  // the layer being lowered
+  std::map<Key, program::ViewId> input_, output_, output_gradient_, input_gradient_;
+  std::map<Key, std::vector<LayerActivations>> layers_;
+  std::map<Key, HeadActivations> heads_;
+  std::map<Key, TokenViews> tokens_;
+  std::optional<program::ViewId> loss_;
+};
+
+}  // namespace stepcast::plan

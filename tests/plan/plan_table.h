@@ -1,0 +1,74 @@
+// The plans that every claim about lowering is shown on: executed against one rank, simulated and executed with equal
+// op ids, equal bytes.
+#pragma once
+
+#include <vector>
+
+#include "tests/plan/tiny_scenario.h"
+
+namespace stepcast::plan::testing {
+
+inline std::vector<TinyPlan> plan_table() {
+  const Recompute full{RecomputeKind::kFull, false, false, false};
+  const Recompute norms{RecomputeKind::kSelective, true, false, false};
+  const Recompute act{RecomputeKind::kSelective, false, true, false};
+  const Recompute core{RecomputeKind::kSelective, false, false, true};
+  const Recompute all_modules{RecomputeKind::kSelective, true, true, true};
+  return {
+      {.name = "single"},
+      {.name = "dp2", .dp = 2},
+      {.name = "dp4", .dp = 4},
+      {.name = "dp2_no_overlap", .dp = 2, .overlap = false},
+      {.name = "tp2", .tp = 2},
+      {.name = "tp2_sp", .tp = 2, .sequence_parallel = true},
+      {.name = "tp4", .tp = 4},
+      {.name = "tp4_sp", .tp = 4, .sequence_parallel = true},
+      {.name = "pp2_gpipe", .pp = 2, .schedule = ScheduleKind::kGpipe},
+      {.name = "pp2_1f1b", .pp = 2},
+      {.name = "pp4_gpipe", .pp = 4, .schedule = ScheduleKind::kGpipe},
+      {.name = "pp4_1f1b", .pp = 4},
+      {.name = "pp2_vp2", .pp = 2, .vp = 2},
+      {.name = "pp4_vp2", .pp = 4, .vp = 2, .layout = {0, 1, 0, 1, 1, 0, 1, 0}},
+      {.name = "dp2_zero1", .dp = 2, .zero = 1},
+      {.name = "dp4_zero1", .dp = 4, .zero = 1},
+      {.name = "dp2_zero3_ring2", .dp = 2, .zero = 3},
+      {.name = "dp2_zero3_ring1", .dp = 2, .zero = 3, .prefetch = 0},
+      {.name = "dp4_zero3_keep", .dp = 4, .zero = 3, .reshard = false},
+      {.name = "dp2_zero3_keep_ring1", .dp = 2, .zero = 3, .reshard = false, .prefetch = 0},
+      {.name = "dp2_tp2", .dp = 2, .tp = 2},
+      {.name = "dp2_tp2_sp_zero1", .dp = 2, .tp = 2, .sequence_parallel = true, .zero = 1},
+      {.name = "dp2_tp2_sp_zero3", .dp = 2, .tp = 2, .sequence_parallel = true, .zero = 3},
+      {.name = "dp2_pp2", .dp = 2, .pp = 2},
+      {.name = "dp2_pp2_zero1", .dp = 2, .pp = 2, .zero = 1},
+      {.name = "dp2_pp2_zero3", .dp = 2, .pp = 2, .zero = 3},
+      {.name = "tp2_pp2", .tp = 2, .pp = 2},
+      {.name = "tp2_sp_pp2_vp2", .tp = 2, .sequence_parallel = true, .pp = 2, .vp = 2},
+      {.name = "dp2_tp2_pp2", .dp = 2, .tp = 2, .pp = 2},
+      {.name = "dp2_tp2_sp_pp2_zero1", .dp = 2, .tp = 2, .sequence_parallel = true, .pp = 2, .zero = 1},
+      {.name = "accumulation4", .dp = 2},  // 8 sequences over 2 ranks: 4 microbatches each
+      {.name = "micro_batch2", .dp = 2, .micro_batch = 2},
+      {.name = "recompute_full", .dp = 2, .recompute = full},
+      {.name = "recompute_norms", .tp = 2, .sequence_parallel = true, .recompute = norms},
+      {.name = "recompute_act", .dp = 2, .recompute = act},
+      {.name = "recompute_core", .pp = 2, .recompute = core},
+      {.name = "recompute_all_modules", .tp = 2, .sequence_parallel = true, .recompute = all_modules},
+      {.name = "recompute_full_tp2_pp2", .tp = 2, .pp = 2, .recompute = full},
+      {.name = "uneven", .pp = 2, .layout = {1, 3}},
+      {.name = "uneven_no_layers_last", .pp = 2, .layout = {4, 0}},
+      {.name = "tied", .dp = 2, .tied = true},
+      {.name = "tied_pp2", .pp = 2, .tied = true},
+      {.name = "tied_dp2_pp2_zero1", .dp = 2, .pp = 2, .zero = 1, .tied = true},
+      {.name = "tied_tp2_pp2", .tp = 2, .pp = 2, .tied = true},
+  };
+}
+
+// The same table for a model of another depth: uneven layouts are stretched by `factor` layers per listed one.
+inline std::vector<TinyPlan> plan_table_for(std::int64_t factor) {
+  std::vector<TinyPlan> table = plan_table();
+  for (TinyPlan& p : table) {
+    for (std::int64_t& layers : p.layout) layers *= factor;
+  }
+  return table;
+}
+
+}  // namespace stepcast::plan::testing

@@ -1,0 +1,61 @@
+// Random small plans within the rules: every degree, schedule, sharding and recompute the lowering knows, up to 8
+// ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/random.h"
+#include "tests/plan/tiny_scenario.h"
+
+namespace stepcast::plan::testing {
+
+// Plan number `i` of the seeded sequence.
+inline Scenario random_scenario(std::uint64_t seed, std::uint64_t i) {
+  const RandomStream random(seed, "plan" + std::to_string(i));
+  std::uint64_t draw = 0;
+  const auto pick = [&](std::uint64_t n) { return static_cast<std::int64_t>(random.integer_at(draw++, n)); };
+  const auto flag = [&] { return pick(2) == 1; };
+  TinyPlan p;
+  p.name = "random" + std::to_string(i);
+  do {
+    p.tp = 1 << pick(3);
+    p.pp = 1 << pick(3);
+    p.dp = 1 << pick(3);
+  } while (p.tp * p.pp * p.dp > 8);
+  p.sequence_parallel = p.tp > 1 && flag();
+  p.vp = p.pp > 1 && flag() ? 2 : 1;
+  p.schedule = flag() ? ScheduleKind::kGpipe : ScheduleKind::k1F1B;
+  p.micro_batch = 1 + pick(2);
+  p.tied = pick(4) == 0;
+  p.overlap = flag();
+  const std::int64_t zero = pick(3);
+  p.zero = zero == 2 && !p.tied ? 3 : zero == 1 ? 1 : 0;
+  p.reshard = flag();
+  p.prefetch = static_cast<std::int32_t>(pick(3));
+  p.bucket_elements = 1000 + pick(20000);
+  const std::int64_t recompute = pick(3);
+  if (recompute == 1) p.recompute.kind = RecomputeKind::kFull;
+  if (recompute == 2) p.recompute = {RecomputeKind::kSelective, flag(), flag(), flag()};
+
+  TinyShape shape;
+  shape.hidden = 16;
+  shape.heads = 4;
+  shape.kv_heads = 4;
+  shape.ffn = 16 + 8 * pick(3);
+  shape.vocab = 32;
+  shape.sequence = 8;
+  const std::int64_t stages = std::int64_t{p.pp} * p.vp;
+  shape.layers = 0;
+  for (std::int64_t s = 0; s < stages; ++s) {
+    p.layout.push_back(pick(3));
+    shape.layers += p.layout.back();
+  }
+  if (shape.layers == 0) shape.layers = p.layout.front() = 1;
+  // Interleaved groups of P need P <= M and a last group of at least P: M = P or 2P here.
+  const std::int64_t microbatches = p.vp > 1 ? std::int64_t{p.pp} * (1 + pick(2)) : 1 + pick(4);
+  shape.global_batch = microbatches * p.micro_batch * p.dp;
+  return make_scenario(shape, p);
+}
+
+}  // namespace stepcast::plan::testing

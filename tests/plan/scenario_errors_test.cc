@@ -1,0 +1,246 @@
+// Bad scenarios: each is refused with the file, line and field of the fault, the right exit code, and all faults at
+// once.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "config/bind.h"
+#include "plan/scenario.pb.h"
+#include "tests/plan/scenario_text.h"
+
+namespace stepcast::plan {
+namespace {
+
+struct BadCase {
+  const char* replace;  // this part of kTiny ...
+  const char* with;     // ... becomes this
+  int line;             // where the problem must point to; 0: the file
+  const char* field;
+  const char* help;  // part of the help, or of the message
+};
+
+std::string replaced(const BadCase& bad) {
+  std::string text = kTiny;
+  const std::size_t at = text.find(bad.replace);
+  EXPECT_NE(at, std::string::npos) << bad.replace;
+  return text.replace(at, std::string(bad.replace).size(), bad.with);
+}
+
+const BadCase kBadCases[] = {
+    {"  tp: 2", "  tpp: 2", 8, "plan.tpp", "did you mean tp"},
+    {"  tp: 2", "  sequence_lenght: 2", 8, "plan.sequence_lenght", "known here"},
+    {"gpus: 4", "gpu: 4", 5, "gpu", "gpus"},
+    {"gpus: 4", "gpus: 1000000000", 5, "gpus", "at most 16777216"},
+    {"gpus: 4", "gpus: 99999999999999999999999", 5, "gpus", "at most 16777216"},
+    {"gpus: 4", "gpus: 0", 5, "gpus", "at least 1"},
+    {"gpus: 4", "gpus: -4", 5, "gpus", "at least 1"},
+    {"gpus: 4", "gpus: 4.5", 5, "gpus", "whole number"},
+    {"gpus: 4", "gpus: four", 5, "gpus", "whole number"},
+    {"gpus: 4", "gpus: \"4\"", 5, "gpus", "whole number"},
+    {"gpus: 4", "gpus: 4 GiB", 5, "gpus", "whole number"},
+    {"gpus: 4", "gpus:", 5, "gpus", "empty"},
+    {"gpus: 4", "gpus: [4]", 5, "gpus", "one value"},
+    {"gpus: 4\n", "", 0, "gpus", "missing"},
+    {"num_hidden_layers: 4", "num_hidden_layers: 0", 2, "model.num_hidden_layers", "at least 1"},
+    {"num_hidden_layers: 4", "num_hidden_layers: 1000000000000", 2, "model.num_hidden_layers", "at most 100000"},
+    {"vocab_size: 256", "vocab_size: 1000000000000", 3, "model.vocab_size", "at most 16777216"},
+    {"sequence_length: 32", "sequence_length: 1000000000000000", 6, "training.sequence_length", "at most 1073741824"},
+    {"  tp: 2", "  tp: 2\n  micro_batch_size: 1000000000000000000", 9, "plan.micro_batch_size", "at most 16777216"},
+    {"  tp: 2", "  tp: 2\n  bucket: 1000000 TiB", 9, "plan.bucket", "more than 2^50 bytes"},
+    {"global_batch_size: 8", "global_batch_tokens: 100 Ttok", 6, "training.global_batch_tokens", "more than 2^31"},
+    {"num_hidden_layers: 4, ", "", 0, "model.num_hidden_layers", "missing"},
+    {"cluster: local-cpu", "cluster: local-gpu", 4, "cluster.base", "did you mean local-cpu"},
+    {"cluster: local-cpu", "cluster: ./no.yaml", 4, "cluster.base", "no such file"},
+    {"cluster: local-cpu", "cluster: {gpu: {memory: 80}}", 4, "cluster.gpu.memory", "has no unit"},
+    {"cluster: local-cpu", "cluster: {gpu: {memory: 80 GB/s}}", 4, "cluster.gpu.memory", "not a unit"},
+    {"precision: fp32", "init_std: .nan", 6, "training.init_std", "finite number"},
+    {"precision: fp32", "init_std: NaN", 6, "training.init_std", "finite number"},
+    {"precision: fp32", "precision: float32", 6, "training.precision.compute", "one of bf16, fp32"},
+    {"precision: fp32", "data_stall: 5", 6, "training.data_stall", "has no unit"},
+    {"precision: fp32", "data_stall: 5 GiB", 6, "training.data_stall", "not a unit"},
+    {"sequence_length: 32, ", "", 6, "training.sequence_length", "missing"},
+    {"global_batch_size: 8, ", "", 0, "training.global_batch_size", "missing"},
+    {"  pp: 2", "  pp: 5", 5, "gpus", "pp 1, 2 with tp 2"},
+    {"  pp: 2", "  pp: 5", 9, "plan.pp", "4 mod 5 = 4"},
+    {"num_attention_heads: 8", "num_attention_heads: 9", 2, "model.num_attention_heads", "head_dim"},
+    {"num_attention_heads: 8", "head_dim: 6, num_attention_heads: 5", 3, "model.num_key_value_heads", "do not divide"},
+    {"  tp: 2", "  sp: 2", 8, "plan.sp", "not a degree"},
+    {"  tp: 2", "  local_batch_size: 2", 8, "plan.local_batch_size", "micro_batch_size"},
+    {"  tp: 2", "  tp: 2\n  tensor_model_parallel_size: 2", 9, "plan.tensor_model_parallel_size", "given twice"},
+    {"  tp: 2", "  tp: 2\n  tp: 4", 9, "", "given twice"},
+    {"  tp: 2", "  tp: 2\n  schedule: 1f2b", 9, "plan.schedule", "did you mean 1f1b"},
+    {"  tp: 2", "  tp: 2\n  rank_order: tp-dp", 9, "plan.rank_order", "pp"},
+    {"  tp: 2", "  tp: 2\n  dp: 3", 9, "plan.dp", "dp 1"},
+    {"  tp: 2", "  tp: 2\n  vp: 2000000", 9, "plan.vp", "more than the layers"},
+    {"framework: plain", "framework: plein", 1, "framework", "did you mean plain"},
+    {"framework: plain", "framework: plain\nschema: stepcast/scenario/9", 2, "schema", "stepcast/scenario/1"},
+    {"framework: plain", "framework: plain\nname: \xFF", 2, "", "not UTF-8"},
+};
+
+TEST(BadScenario, PointsToTheFaultAndSaysWhatWorks) {
+  for (const BadCase& bad : kBadCases) {
+    const std::vector<Problem> problems = problems_of(replaced(bad));
+    ASSERT_FALSE(problems.empty()) << bad.with;
+    EXPECT_EQ(Error(problems).exit_code(), 3) << bad.with;
+    const bool found = std::any_of(problems.begin(), problems.end(), [&](const Problem& problem) {
+      std::string text = problem.message;
+      for (const std::string& help : problem.help) text += "\n" + help;
+      const bool file =
+          problem.where.file.size() >= 8 && problem.where.file.substr(problem.where.file.size() - 8) == "run.yaml";
+      return file && problem.where.line == bad.line && problem.where.field == bad.field &&
+             text.find(bad.help) != std::string::npos;
+    });
+    EXPECT_TRUE(found) << "with: " << bad.with << "\n" << to_text(problems);
+  }
+}
+
+TEST(BadScenario, ReportsEverythingAtOnce) {
+  const std::vector<Problem> problems = problems_of(R"(framework: plain
+model: no-such-model
+cluster: no-such-cluster
+gpus: many
+training: {sequence_length: 0, global_batch_size: 8, dropout: 0.1}
+plan: {tp: 2, cp: 2, unknown_key: 1}
+)");
+  std::vector<std::string> fields;
+  for (const Problem& problem : problems) fields.push_back(problem.where.field);
+  std::sort(fields.begin(), fields.end());
+  EXPECT_EQ(fields, (std::vector<std::string>{"cluster.base", "gpus", "model.config", "plan.cp", "plan.unknown_key",
+                                              "training.dropout", "training.sequence_length"}));
+  EXPECT_EQ(Error(problems).exit_code(), 3);  // an unknown key weighs more than one that is known
+}
+
+// A size out of range is not also missing.
+TEST(BadScenario, ReportsAWrongValueOnce) {
+  for (const char* setting : {"model.num_hidden_layers=0", "model.hidden_size=many", "gpus=1000000000",
+                              "model.num_hidden_layers=1000000000000", "model.vocab_size=1000000000000",
+                              "training.sequence_length=1000000000000000", "plan.micro_batch_size=1000000000000000000",
+                              "training.global_batch_size=0"}) {
+    const std::vector<Problem> problems = problems_of(kTiny, {setting});
+    EXPECT_EQ(problems.size(), 1u) << setting << "\n" << to_text(problems);
+    EXPECT_EQ(Error(problems).exit_code(), 3) << setting;
+  }
+}
+
+TEST(BadScenario, SaysThatAFileIsMissing) {
+  config::ScenarioSource source;
+  source.file = "/no/such/scenario.yaml";
+  try {
+    read_scenario(source);
+    FAIL();
+  } catch (const Error& fault) {
+    EXPECT_EQ(fault.exit_code(), 3);
+    EXPECT_EQ(fault.problems().front().where.file, source.file);
+  }
+}
+
+TEST(KnownKey, IsUnsupportedUnlessItHasItsDefault) {
+  const std::vector<std::string> unsupported = {"plan.cp=2",
+                                                "plan.ep=2",
+                                                "plan.etp=2",
+                                                "plan.zero=2",
+                                                "plan.schedule=dualpipe_v",
+                                                "plan.schedule=file:table",
+                                                "plan.cp_comm_type=a2a",
+                                                "plan.moe={dispatcher: deepep}",
+                                                "plan.moe.load=zipf",
+                                                "plan.offload.activations.fraction=0.5",
+                                                "plan.overlap.tp_comm=true",
+                                                "plan.overlap={param_gather: true}",
+                                                "plan.compression={kind: topk, args: {ratio: 0.1}}",
+                                                "plan.recompute={granularity: full, method: block, num_layers: 4}",
+                                                "plan.recompute=selective[moe_act]",
+                                                "plan.recompute={mode: selective, policy: op}",
+                                                "plan.layout=Ett|ttm|L",
+                                                "plan.fsdp.unit=layer",
+                                                "plan.dp_shard=2",
+                                                "plan.dp_replicate=2",
+                                                "framework=torchtitan",
+                                                "framework=megatron-fsdp",
+                                                "framework=nanotron@0.4",
+                                                "cluster.nic.rate=400 Gb/s",
+                                                "cluster.fabric={kind: rail, oversubscription: [1, 2]}",
+                                                "cluster.gpus_per_node=4",
+                                                "cluster=gb200-nvl72",
+                                                "placement.nodes=scattered",
+                                                "placement.exclude=[3]",
+                                                "training.dropout=0.1",
+                                                "training.documents={mean: 1000 tok}",
+                                                "training.precision=fp8",
+                                                "training.precision.fp8_recipe=blockwise",
+                                                "training.precision.grads=bf16",
+                                                "training.optimizer=muon",
+                                                "training.optimizer.moments=bf16",
+                                                "training.lm_head_loss=unfused",
+                                                "training.data_stall=5 us",
+                                                "stack.compile=block",
+                                                "stack.cuda_graphs=full",
+                                                "stack.cuda_graphs=[attn, mlp]",
+                                                "stack.attention=flash3",
+                                                "stack.env={NCCL_NVLS_ENABLE: 1}",
+                                                "stack.allocator=default",
+                                                "perturb=[{node: 187, compute: 1.03}]",
+                                                "jitter={compute_sigma: 0.02}",
+                                                "job={tokens: 1 Ttok, price: 2.5 $/GPU-h}",
+                                                "job.failures={mtbf: 5 h}",
+                                                "observed.step_time=12 s",
+                                                "observed.tokens_per_s_per_gpu=6514",
+                                                "report.flops=full",
+                                                "report.reserve=4 GiB",
+                                                "model.mtp_layers=1",
+                                                "calibration=[a, b]"};
+  for (const std::string& setting : unsupported) {
+    EXPECT_EQ(exit_code_of(kTiny, {setting}), 4) << setting << "\n" << to_text(problems_of(kTiny, {setting}));
+  }
+}
+
+// The default of every key that states one in the schema is accepted, by going through the schema.
+TEST(KnownKey, AcceptsItsDefault) {
+  const auto& schema = *schema::Scenario::descriptor();
+  int presets = 0;
+  for (const std::string& path : config::field_paths(schema)) {
+    const std::string preset = config::preset_text(schema, path);
+    if (preset.empty()) continue;
+    ++presets;
+    EXPECT_EQ(exit_code_of(kTiny, {path + "=" + preset}), 0) << path << "\n"
+                                                             << to_text(problems_of(kTiny, {path + "=" + preset}));
+  }
+  EXPECT_GT(presets, 30);
+  for (const char* setting : {"plan.offload=none", "plan.compression=none", "jitter=none", "calibration=auto",
+                              "plan.recompute=none", "plan.layout=auto"}) {
+    EXPECT_EQ(exit_code_of(kTiny, {setting}), 0) << setting;
+  }
+}
+
+// Every key of the format: each must be known, whatever the answer to its value is.
+TEST(KnownKey, IsNeverUnknown) {
+  const auto& schema = *schema::Scenario::descriptor();
+  for (const std::string& path : config::field_paths(schema)) {
+    if (path == "extends") continue;  // acts on files
+    for (const Problem& problem : problems_of(kTiny, {path + "=x"})) {
+      EXPECT_EQ(problem.message.find("unknown field"), std::string::npos) << path;
+    }
+  }
+  for (const char* key : {"placement.nodes", "training.documents", "plan.cp_order", "plan.moe.sms", "stack.versions",
+                          "job.pue", "observed.flops", "report.trace_ranks", "cluster.host.c2c", "jitter.samples"}) {
+    const std::vector<std::string> paths = config::field_paths(schema);
+    EXPECT_NE(std::find(paths.begin(), paths.end(), key), paths.end()) << key;
+  }
+}
+
+// The minimal scenario of the format needs context parallelism and a fabric: known, and each is named.
+TEST(KnownKey, MinimalScenarioOfTheFormatNamesWhatItNeeds) {
+  const std::vector<Problem> problems = problems_of(R"(model: llama-3.1-405b
+cluster: hgx-h100-roce400-rail
+gpus: 2048
+training: {sequence_length: 8192, global_batch_size: 512}
+plan: {tp: 8, cp: 2, pp: 16, vp: 8}
+)");
+  ASSERT_EQ(problems.size(), 2u) << to_text(problems);
+  EXPECT_EQ(Error(problems).exit_code(), 4);
+  EXPECT_EQ(problems[0].where.field, "plan.cp");
+  EXPECT_EQ(problems[1].where.field, "cluster.base");
+}
+
+}  // namespace
+}  // namespace stepcast::plan

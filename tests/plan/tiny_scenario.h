@@ -1,0 +1,96 @@
+// Small Llama-shaped scenarios, built without files, for tests that lower, simulate and execute plans.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "plan/layout.h"
+#include "plan/scenario.h"
+
+namespace stepcast::plan::testing {
+
+struct TinyShape {
+  std::int64_t layers = 4;
+  std::int64_t hidden = 32;
+  std::int64_t heads = 8;
+  std::int64_t kv_heads = 4;
+  std::int64_t ffn = 48;
+  std::int64_t vocab = 64;
+  std::int64_t sequence = 16;
+  std::int64_t global_batch = 8;
+  bool tied = false;
+  program::DType compute = program::DType::kF32;
+};
+
+struct TinyPlan {
+  std::string name;
+  std::int32_t dp = 1;
+  std::int32_t tp = 1;
+  bool sequence_parallel = false;
+  std::int32_t pp = 1;
+  std::int32_t vp = 1;
+  ScheduleKind schedule = ScheduleKind::k1F1B;
+  std::int32_t zero = 0;
+  bool reshard = true;
+  std::int32_t prefetch = 1;
+  std::int64_t micro_batch = 1;
+  Recompute recompute = {};
+  std::vector<std::int64_t> layout = {};  // decoder layers per virtual stage; empty: even
+  std::int64_t bucket_elements = 4000;    // several buckets for the tiny model
+  bool tied = false;
+  bool overlap = true;
+};
+
+// Learning rate 1e-3, betas 0.9 and 0.95, eps 1e-8, initial std 0.02, clipping at norm 1.
+inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
+  Scenario s;
+  s.name = p.name;
+  s.framework = Framework::kPlain;
+  s.model.name = "tiny";
+  s.model.layers = shape.layers;
+  s.model.hidden = shape.hidden;
+  s.model.heads = shape.heads;
+  s.model.kv_heads = shape.kv_heads;
+  s.model.head_dim = shape.hidden / shape.heads;
+  s.model.ffn = shape.ffn;
+  s.model.vocab = shape.vocab;
+  s.model.padded_vocab = shape.vocab;
+  s.model.max_positions = 2048;
+  s.model.tied_embeddings = shape.tied || p.tied;
+  s.cluster.name = "test";
+  s.cluster.node.devices = 64;
+  s.cluster.node.scale_up.domain = 64;
+  s.cluster.node.scale_up.bandwidth = BytesPerSecond(1e9);
+  s.cluster.node.device.peak_bf16 = FlopsPerSecond(1e9);
+  s.cluster.node.device.peak_fp32 = FlopsPerSecond(1e9);
+  s.cluster.node.device.memory = Bytes(std::int64_t{1} << 30);
+  s.cluster.node.device.memory_bandwidth = BytesPerSecond(1e9);
+  s.cluster.node.host_link = BytesPerSecond(1e9);
+  s.gpus = std::int64_t{p.dp} * p.tp * p.pp;
+  s.training.sequence_length = shape.sequence;
+  s.training.global_batch_size = shape.global_batch;
+  s.training.compute = shape.compute;
+  s.training.master_weights = shape.compute != program::DType::kF32;
+  s.training.seed = 7;
+  s.plan.tp = p.tp;
+  s.plan.pp = p.pp;
+  s.plan.vp = p.vp;
+  s.plan.dp = p.dp;
+  s.plan.sequence_parallel = p.sequence_parallel;
+  s.plan.zero = p.zero;
+  s.plan.fsdp.reshard_after_forward = p.reshard;
+  s.plan.fsdp.prefetch = p.prefetch;
+  s.plan.micro_batch_size = p.micro_batch;
+  s.plan.schedule = p.vp > 1 ? ScheduleKind::kInterleaved1F1B : p.schedule;
+  s.plan.microbatch_group = p.pp;
+  s.plan.recompute = p.recompute;
+  s.plan.bucket_elements = p.bucket_elements;
+  s.plan.overlap_grad_reduce = p.overlap;
+  std::vector<std::int64_t> layers = p.layout;
+  const std::int64_t stages = std::int64_t{p.pp} * p.vp;
+  if (layers.empty()) layers.assign(static_cast<std::size_t>(stages), shape.layers / stages);
+  s.plan.layout = stage_items(layers);
+  return s;
+}
+
+}  // namespace stepcast::plan::testing
