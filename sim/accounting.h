@@ -1,0 +1,16 @@
+// Where a rank's step went: each picosecond is exactly one of compute, optimizer, exposed communication, host or
+// bubble.
+#pragma once
+
+#include "base/units.h"
+#include "sim/engine/workload.h"
+#include "sim/prediction.h"
+
+namespace stepcast::sim {
+
+// The parts of one simulated rank's step of length `step`; they sum to it. A gap of the compute stream is explained by
+// walking back from the op that ended it: what it waited for last, what that waited for, and so on, down to the gap's
+// start. Bytes in flight are exposed, by the kind of op; waiting for a partner to start is bubble.
+TimeParts account(const Workload& w, const Timeline& times, std::uint32_t rank, Duration step);
+
+}  // namespace stepcast::sim

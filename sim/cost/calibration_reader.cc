@@ -1,0 +1,101 @@
+// From YAML through the strict binder to constants. The list for people is taken from the message by reflection, so
+// that it names every constant of the schema, in its order.
+#include "sim/cost/calibration_reader.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "config/bind.h"
+#include "config/document.h"
+#include "sim/calibration.pb.h"
+
+namespace stepcast::sim {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+Duration duration(const proto::Time& t) { return Duration::from_seconds(t.value()); }
+
+AttentionConstants attention_of(const proto::AttentionPass& m) {
+  return {.efficiency = m.efficiency().value(),
+          .head_dim_half = m.head_dim_half().value(),
+          .sequence_half = m.sequence_half().value()};
+}
+
+TransferConstants transfer_of(const proto::Transfer& m) {
+  return {.bandwidth = m.bandwidth().value(), .latency = duration(m.latency())};
+}
+
+// Every message with a `source` is a constant; the others group them. `given` holds values as the file writes them.
+void list_constants(const Message& message, const std::string& prefix, const std::map<std::string, std::string>& given,
+                    std::vector<CalibrationConstant>& constants) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  const FieldDescriptor* source = message.GetDescriptor()->FindFieldByName("source");
+  if (source != nullptr) {
+    const FieldDescriptor* meaning = message.GetDescriptor()->FindFieldByName("meaning");
+    const auto value = given.find(prefix + ".value");
+    constants.push_back({prefix, value == given.end() ? "" : value->second, reflection.GetString(message, meaning),
+                         reflection.GetString(message, source)});
+    return;
+  }
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = message.GetDescriptor()->field(i);
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    const std::string name(field->name());
+    list_constants(reflection.GetMessage(message, field), prefix.empty() ? name : prefix + "." + name, given,
+                   constants);
+  }
+}
+
+Calibration calibration_of(const proto::Calibration& m) {
+  Calibration c;
+  c.name = m.name();
+  c.stack = m.stack();
+  c.matmul_bf16 = m.matmul().bf16().value();
+  c.matmul_fp32 = m.matmul().fp32().value();
+  c.matmul_k_half = m.matmul().k_half().value();
+  c.matmul_memory = m.matmul().memory().value();
+  c.attention_forward = attention_of(m.attention().forward());
+  c.attention_backward = attention_of(m.attention().backward());
+  c.attention_heads_half = m.attention().heads_half().value();
+  c.elementwise = m.memory().elementwise().value();
+  c.norm = m.memory().norm().value();
+  c.activation = m.memory().activation().value();
+  c.rotary = m.memory().rotary().value();
+  c.embedding = m.memory().embedding().value();
+  c.loss = m.memory().loss().value();
+  c.optimizer = m.memory().optimizer().value();
+  c.kernel_gap = duration(m.host().kernel_gap());
+  c.launch = duration(m.host().launch());
+  c.sync_launch = duration(m.host().sync_launch());
+  c.graph_launch = duration(m.host().graph_launch());
+  c.collective = {.bandwidth = m.collective().bandwidth().value(),
+                  .base_latency = duration(m.collective().base_latency()),
+                  .step_latency = duration(m.collective().step_latency()),
+                  .half_size = m.collective().half_size().value()};
+  c.p2p = transfer_of(m.p2p());
+  c.copy = transfer_of(m.copy());
+  return c;
+}
+
+}  // namespace
+
+Calibration read_calibration(std::string_view text, const std::string& file) {
+  const config::Node node = config::parse_document(text, file);
+  proto::Calibration message;
+  ProblemList problems;
+  std::vector<config::BoundValue> values;
+  config::bind(node, message, problems, values);
+  problems.throw_if_any();
+  Calibration calibration = calibration_of(message);
+  std::map<std::string, std::string> given;
+  for (const config::BoundValue& v : values) given.emplace(v.field, v.value);
+  list_constants(message, "", given, calibration.constants);
+  return calibration;
+}
+
+}  // namespace stepcast::sim

@@ -1,0 +1,195 @@
+// The formulas of the analytic cost model against values worked out by hand from round constants. One picosecond is
+// allowed for rounding up.
+#include "sim/cost/analytic.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "base/error.h"
+
+namespace stepcast::sim {
+namespace {
+
+using program::Access;
+using program::DType;
+using program::Op;
+using program::OpKind;
+using program::Stream;
+using program::TensorType;
+
+// Four devices of 1 PFLOP/s bf16, 100 TFLOP/s fp32, 1 TB/s memory, 100 GB/s links, 50 GB/s to the host.
+topology::Cluster small_cluster() {
+  topology::Cluster c;
+  c.name = "small";
+  c.node.device.name = "device";
+  c.node.device.peak_bf16 = FlopsPerSecond(1e15);
+  c.node.device.peak_fp32 = FlopsPerSecond(1e14);
+  c.node.device.memory_bandwidth = BytesPerSecond(1e12);
+  c.node.devices = 4;
+  c.node.scale_up = {BytesPerSecond(100e9), 4};
+  c.node.host_link = BytesPerSecond(50e9);
+  return c;
+}
+
+Calibration round_constants() {
+  Calibration c;
+  c.matmul_bf16 = 0.5;
+  c.matmul_fp32 = 0.25;
+  c.matmul_k_half = 1000;
+  c.matmul_memory = 0.75;
+  c.attention_forward = {.efficiency = 0.5, .head_dim_half = 128, .sequence_half = 1024};
+  c.attention_backward = {.efficiency = 0.25, .head_dim_half = 128, .sequence_half = 1024};
+  c.attention_heads_half = 8;
+  c.elementwise = 0.5;
+  c.optimizer = 0.8;
+  c.kernel_gap = Duration(1'000'000);
+  c.launch = Duration(5'000'000);
+  c.sync_launch = Duration(2'000'000);
+  c.collective = {
+      .bandwidth = 0.8, .base_latency = Duration(10'000'000), .step_latency = Duration(2'000'000), .half_size = 4e6};
+  c.p2p = {.bandwidth = 0.8, .latency = Duration(5'000'000)};
+  c.copy = {.bandwidth = 0.5, .latency = Duration(3'000'000)};
+  return c;
+}
+
+AnalyticCostModel model() { return AnalyticCostModel(small_cluster(), round_constants()); }
+
+Op make_op(OpKind kind, std::initializer_list<Access> accesses, Stream stream = Stream::kCompute) {
+  Op op;
+  op.kind = kind;
+  op.stream = stream;
+  for (const Access a : accesses) op.operands.push_back({false, static_cast<std::uint16_t>(op.operands.size()), a});
+  return op;
+}
+
+constexpr Access kR = Access::kRead;
+constexpr Access kW = Access::kWrite;
+constexpr Access kA = Access::kAccumulate;
+
+TEST(AnalyticCost, MatmulIsASmoothRoofline) {
+  // 1000^3 bf16: 2e9 FLOP x (1 + 1000/1000) / (0.5 x 1e15) = 8 us; 3 x 2e6 B / (0.75 x 1e12) = 8 us as well;
+  // (8^4 + 8^4)^(1/4) = 8 x 2^(1/4) = 9.513657 us, plus the gap of 1 us.
+  const std::array<TensorType, 3> types{
+      {{DType::kBf16, {1000, 1000}}, {DType::kBf16, {1000, 1000}}, {DType::kBf16, {1000, 1000}}}};
+  const Op op = make_op(OpKind::kMatmul, {kR, kR, kW});
+  EXPECT_NEAR(static_cast<double>(model().op_time(op, types, 0).ps), 10'513'657, 1);
+}
+
+TEST(AnalyticCost, MatmulInFp32UsesTheFp32Peak) {
+  // 2e9 x 2 / (0.25 x 1e14) = 160 us; 12e6 B / 0.75e12 = 16 us; (160^4 + 16^4)^(1/4) = 160 x 1.0001^(1/4) = 160.004 us.
+  const std::array<TensorType, 3> types{
+      {{DType::kF32, {1000, 1000}}, {DType::kF32, {1000, 1000}}, {DType::kF32, {1000, 1000}}}};
+  const Op op = make_op(OpKind::kMatmul, {kR, kR, kW});
+  EXPECT_NEAR(static_cast<double>(model().op_time(op, types, 0).ps), 161'003'999.9, 2);
+}
+
+TEST(AnalyticCost, AttentionSaturatesInHeadDimensionSequenceAndHeads) {
+  // 4096 rows of 2 sequences of 2048; 4 heads of 128. FLOPs 2 x 4096 x 2048 x 512 = 8,589,934,592. S = 2048/2, so each
+  // of the three factors is 2: 8 x 8.589934592e9 / (0.5 x 1e15) = 137.438953 us, plus 1 us.
+  Op op = make_op(OpKind::kAttentionForward, {kR, kW, kW});
+  op.attributes.heads = 4;
+  op.attributes.kv_heads = 4;
+  op.attributes.head_dim = 128;
+  op.attributes.batch = 2;
+  const std::array<TensorType, 3> types{
+      {{DType::kBf16, {4096, 1536}}, {DType::kBf16, {4096, 512}}, {DType::kF32, {4096, 4}}}};
+  EXPECT_NEAR(static_cast<double>(model().op_time(op, types, 0).ps), 138'438'953.5, 1);
+  // Backward: 2.5 times the FLOPs at half the efficiency: 5 x 137.438953 us.
+  op.kind = OpKind::kAttentionBackward;
+  op.operands = make_op(OpKind::kZeroFill, {kR, kR, kR, kR, kW}).operands;
+  const std::array<TensorType, 5> backward{{types[1], types[0], types[1], types[2], types[0]}};
+  EXPECT_NEAR(static_cast<double>(model().op_time(op, backward, 0).ps), 688'194'767.4, 1);
+}
+
+TEST(AnalyticCost, OtherKernelsAreBoundByMemory) {
+  // 3 x 4e6 B / (0.5 x 1e12) = 24 us, plus 1 us.
+  const std::array<TensorType, 3> types{
+      {{DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}}};
+  EXPECT_NEAR(static_cast<double>(model().op_time(make_op(OpKind::kAdd, {kR, kR, kW}), types, 0).ps), 25'000'000, 1);
+}
+
+TEST(AnalyticCost, CopiesToTheHostCrossTheHostLink) {
+  // 4e6 B / (0.5 x 50e9) = 160 us, plus 3 us. On the compute stream the same copy is 8e6 B / 0.5e12 = 16 us, plus 1 us.
+  const std::array<TensorType, 2> types{{{DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}}};
+  EXPECT_NEAR(static_cast<double>(model().op_time(make_op(OpKind::kCopy, {kR, kW}, Stream::kD2h), types, 0).ps), 163e6,
+              1);
+  EXPECT_NEAR(static_cast<double>(model().op_time(make_op(OpKind::kCopy, {kR, kW}), types, 0).ps), 17e6, 1);
+}
+
+TEST(AnalyticCost, TokenLoadsCrossTheHostLinkWhateverTheDevice) {
+  // Two tensors of 1e6 i32, written: 8e6 B / (0.5 x 50e9) = 320 us, plus 3 us, on a device of half speed as well.
+  topology::Cluster cluster = small_cluster();
+  cluster.overrides = {{1, 2.0}};
+  const AnalyticCostModel m(cluster, round_constants());
+  const std::array<TensorType, 2> types{{{DType::kI32, {1'000'000}}, {DType::kI32, {1'000'000}}}};
+  const Op load = make_op(OpKind::kTokenLoad, {kW, kW}, Stream::kH2d);
+  EXPECT_NEAR(static_cast<double>(m.op_time(load, types, 0).ps), 323e6, 1);
+  EXPECT_EQ(m.op_time(load, types, m.device_class(1)), m.op_time(load, types, 0));
+}
+
+TEST(AnalyticCost, RefusesAnOpOfOver106Days) {
+  // 3 x 2e18 B / (0.5 x 1e12 B/s) = 1.2e7 s, 139 days.
+  const std::array<TensorType, 3> types{{{DType::kBf16, {1'000'000'000'000'000'000}},
+                                         {DType::kBf16, {1'000'000'000'000'000'000}},
+                                         {DType::kBf16, {1'000'000'000'000'000'000}}}};
+  EXPECT_THROW(model().op_time(make_op(OpKind::kAdd, {kR, kR, kW}), types, 0), Error);
+}
+
+TEST(AnalyticCost, CollectivesPayLatencyPerStepAndBusBytes) {
+  // All-reduce of 4e6 B on 4: 10 us + 6 steps x 2 us + 4e6 x (1 + sqrt(4e6/4e6)) x (2 x 3/4) / (0.8 x 100e9) = 22 + 150
+  // us.
+  const AnalyticCostModel m = model();
+  const std::array<std::int32_t, 4> all{0, 1, 2, 3};
+  const PathClass path = m.path_class(all);
+  const std::array<TensorType, 1> buffer{{{DType::kF32, {1'000'000}}}};
+  EXPECT_NEAR(static_cast<double>(m.collective_time(make_op(OpKind::kAllReduce, {kA}), buffer, path, 4).ps), 172e6, 1);
+  // All-gather of 4 x 1e6 B: 10 us + 3 x 2 us + 8e6 x 3/4 / 80e9 = 16 + 75 us. Reduce-scatter of as much likewise.
+  const TensorType part{DType::kF32, {250'000}};
+  const std::array<TensorType, 2> gather{{part, buffer[0]}};
+  const std::array<TensorType, 2> scatter{{buffer[0], part}};
+  EXPECT_NEAR(static_cast<double>(m.collective_time(make_op(OpKind::kAllGather, {kR, kW}), gather, path, 4).ps), 91e6,
+              1);
+  EXPECT_NEAR(static_cast<double>(m.collective_time(make_op(OpKind::kReduceScatter, {kR, kW}), scatter, path, 4).ps),
+              91e6, 1);
+}
+
+TEST(AnalyticCost, MessagesPayLatencyAndBytes) {
+  // 8e6 B / (0.8 x 100e9) = 100 us, plus 5 us.
+  const AnalyticCostModel m = model();
+  const std::array<std::int32_t, 2> pair{1, 2};
+  EXPECT_NEAR(static_cast<double>(m.p2p_time(Bytes(8'000'000), m.path_class(pair)).ps), 105e6, 1);
+}
+
+TEST(AnalyticCost, GroupsOfEqualPathsShareAClass) {
+  const AnalyticCostModel m = model();
+  const std::array<std::int32_t, 2> first{0, 1};
+  const std::array<std::int32_t, 2> second{3, 2};
+  const std::array<std::int32_t, 3> three{0, 1, 2};
+  EXPECT_EQ(m.path_class(first), m.path_class(second));
+  EXPECT_NE(m.path_class(first), m.path_class(three));
+  const std::array<std::int32_t, 2> absent{0, 4};
+  EXPECT_THROW(m.path_class(absent), Error);
+}
+
+TEST(AnalyticCost, AnOverriddenDeviceIsSlowerByItsFactorAndHasItsOwnClass) {
+  // 24 us + 1 us, times 2; two devices with one factor share a class; a factor of 1 is nominal.
+  topology::Cluster cluster = small_cluster();
+  cluster.overrides = {{1, 2.0}, {2, 1.0}, {3, 2.0}};
+  const AnalyticCostModel m(cluster, round_constants());
+  EXPECT_EQ(m.device_class(1), m.device_class(3));
+  EXPECT_EQ(m.device_class(0), m.device_class(2));
+  EXPECT_NE(m.device_class(0), m.device_class(1));
+  const std::array<TensorType, 3> types{
+      {{DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}}};
+  EXPECT_NEAR(static_cast<double>(m.op_time(make_op(OpKind::kAdd, {kR, kR, kW}), types, m.device_class(1)).ps), 50e6,
+              1);
+}
+
+TEST(AnalyticCost, WaitingForAStreamIsCheaperToLaunchThanAKernel) {
+  EXPECT_EQ(model().launch_time(make_op(OpKind::kJoin, {})), Duration(2'000'000));
+  EXPECT_EQ(model().launch_time(make_op(OpKind::kAdd, {kR, kR, kW})), Duration(5'000'000));
+}
+
+}  // namespace
+}  // namespace stepcast::sim

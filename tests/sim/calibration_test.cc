@@ -1,0 +1,84 @@
+// The calibration files that ship, and files with mistakes.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "base/error.h"
+#include "sim/cost/calibration_reader.h"
+
+namespace stepcast::sim {
+namespace {
+
+std::string text_of(const std::string& name) {
+  std::ifstream file(std::string(STEPCAST_SOURCE_DIR) + "/scenarios/calibrations/" + name + ".yaml");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::vector<Problem> problems_of(const std::string& text) {
+  try {
+    read_calibration(text, "c.yaml");
+  } catch (const Error& e) {
+    return e.problems();
+  }
+  return {};
+}
+
+TEST(Calibration, ShippedFilesReadAndEveryConstantHasMeaningUnitAndSource) {
+  for (const std::string name : {"h100-default", "cpu-reference"}) {
+    const Calibration c = read_calibration(text_of(name), name);
+    EXPECT_EQ(c.name, name);
+    // 4 of matmul, 7 of attention, 7 of memory, 4 of host, 4 of collectives, 2 of p2p, 2 of copies.
+    EXPECT_EQ(c.constants.size(), 30U);
+    std::set<std::string> names;
+    for (const CalibrationConstant& k : c.constants) {
+      EXPECT_TRUE(names.insert(k.name).second) << k.name;
+      EXPECT_FALSE(k.value.empty()) << k.name;
+      EXPECT_NE(k.meaning.find("(unit: "), std::string::npos) << k.name;
+      EXPECT_GT(k.source.size(), 20U) << k.name;
+    }
+  }
+}
+
+TEST(Calibration, ReadsQuantitiesWithTheirUnits) {
+  // The values the file states, in base units.
+  const Calibration c = read_calibration(text_of("h100-default"), "h100-default");
+  EXPECT_DOUBLE_EQ(c.matmul_bf16, 0.715);
+  EXPECT_EQ(c.collective.base_latency, Duration(14'000'000));
+  EXPECT_DOUBLE_EQ(c.collective.half_size, 5e6);
+  EXPECT_EQ(c.constants.front().name, "matmul.bf16");
+  EXPECT_EQ(c.constants.front().value, "0.715");
+}
+
+TEST(Calibration, ReportsEveryMistakeWithItsPlace) {
+  std::string text = text_of("h100-default");
+  text = replaced(text, "value: 0.715", "value: 0");   // a fraction must be above zero
+  text = replaced(text, "value: 14 us", "value: 14");  // a bare number where a unit belongs
+  text = replaced(text, "half_size:", "half_sise:");   // unknown, and the right one is missing
+  const std::vector<Problem> problems = problems_of(text);
+  std::set<std::string> fields;
+  for (const Problem& p : problems) {
+    EXPECT_EQ(p.kind, ErrorKind::kInput) << p.message;
+    EXPECT_EQ(p.where.file, "c.yaml");
+    fields.insert(p.where.field);
+  }
+  EXPECT_EQ(fields, (std::set<std::string>{"matmul.bf16.value", "collective.base_latency.value", "collective.half_sise",
+                                           "collective.half_size"}));
+}
+
+TEST(Calibration, RefusesAFileOfAnotherSchema) {
+  EXPECT_EQ(problems_of(replaced(text_of("h100-default"), "stepcast/calibration/1", "stepcast/cluster/1")).size(), 1U);
+}
+
+}  // namespace
+}  // namespace stepcast::sim
