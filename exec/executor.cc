@@ -1,0 +1,245 @@
+// See executor.h. Threads live for one step: one issuer per rank, one worker per rank and stream used.
+#include "exec/executor.h"
+
+#include <algorithm>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/quantity.h"
+#include "exec/elements.h"
+#include "exec/rank_run.h"
+#include "exec/shards.h"
+
+namespace stepcast::exec {
+namespace {
+
+// What a rank keeps between steps.
+struct RankState {
+  RankState(const program::Program& p, const program::RankProgram& r, const program::Resolution& res,
+            const LoadedProgram& loaded, bool poison)
+      : allocator(p, r, res, loaded, poison), recorder(p, r, res) {}
+
+  Allocator allocator;
+  Recorder recorder;
+  StreamProgress progress;
+  StatusBoard status;
+};
+
+}  // namespace
+
+struct Executor::State {
+  State(const program::CheckedProgram& c, ExecOptions o);
+
+  void fill_shards(program::RankId rank);
+  RankRun begin_rank(program::RankId rank);
+  void add_threads(Job& job, RankRun& run, StepContext& context);
+  std::string failure_text(program::RankId rank, const std::string& what) const;
+  std::string status_table() const;
+  bool kernel_runs() const;
+  void collect_trace();
+  std::optional<double> loss() const;
+
+  const program::CheckedProgram& checked;
+  const program::Program& program;
+  const ExecOptions options;
+  std::vector<LoadedProgram> loaded;              // by RankProgramId
+  std::vector<std::unique_ptr<RankState>> ranks;  // by RankId
+  mutable Communicators communicators;
+  trace::Trace trace;
+  std::int64_t steps_begun = 0;
+  bool failed = false;
+};
+
+Executor::State::State(const program::CheckedProgram& c, ExecOptions o)
+    : checked(c), program(c.program()), options(o), communicators(c.program()) {
+  CHECK(options.watchdog.ps > 0 && options.kernel_of != nullptr, options.watchdog.ps);
+  CHECK(!options.paced_link || options.paced_link->bandwidth.value >= 1, "bytes per second of the paced link");
+  for (std::size_t i = 0; i < program.rank_programs.size(); ++i) {
+    const program::RankProgramId id(i);
+    CHECK(checked.resolution(id).op_count() < (1U << 28), "ops of a rank program fit a status word");
+    loaded.push_back(load(program, program.rank_programs[id], checked.resolution(id)));
+  }
+  for (std::size_t i = 0; i < program.ranks.size(); ++i) {
+    const program::RankId rank(i);
+    const program::RankProgramId id = program.ranks[rank].program;
+    ranks.push_back(std::make_unique<RankState>(program, program.rank_programs[id], checked.resolution(id),
+                                                loaded[id.value], options.poison));
+    fill_shards(rank);
+    trace.class_of_rank.push_back(id.value);
+  }
+  trace.source = "exec";
+  trace.fingerprint = checked.fingerprint();
+}
+
+void Executor::State::fill_shards(program::RankId rank) {
+  const program::RankProgram& r = program.rank_programs[program.ranks[rank].program];
+  for (const program::ParameterShard& shard : r.shards) {
+    std::byte* data = ranks[rank.value]->allocator.persistent_data(shard.buffer);
+    fill_shard(program, shard, program.ranks[rank], data, r.buffers[shard.buffer].bytes);
+  }
+}
+
+RankRun Executor::State::begin_rank(program::RankId rank) {
+  const program::RankProgramId id = program.ranks[rank].program;
+  RankState& state = *ranks[rank.value];
+  state.allocator.begin_step();
+  state.status.set_host(HostPhase::kIdle, 0);
+  RankRun run{.rank = rank,
+              .rank_program = program.rank_programs[id],
+              .resolution = checked.resolution(id),
+              .loaded = loaded[id.value],
+              .allocator = state.allocator,
+              .progress = state.progress,
+              .status = state.status,
+              .recorder = state.recorder,
+              .streams = {}};
+  for (const program::Stream s : run.loaded.streams) {
+    std::atomic<std::uint32_t>& completed = state.progress.completed[static_cast<std::size_t>(s)];
+    completed.store(0);
+    state.status.set_stream(s, StreamPhase::kIdle, 0);
+    run.streams[static_cast<std::size_t>(s)] = std::make_unique<OpStream>(completed);
+  }
+  return run;
+}
+
+void Executor::State::add_threads(Job& job, RankRun& run, StepContext& context) {
+  const program::RankId rank = run.rank;
+  for (const program::Stream s : run.loaded.streams) {
+    job.add_thread([&run, &context, s] { run_stream(run, s, context); },
+                   [this, &run, rank, s](const std::string& what) {
+                     return failure_text(rank, path_of(checked, rank, run.status.stream(s).op) + ": " + what);
+                   });
+  }
+  job.add_thread([&run, &context] { issue_all(run, context); },
+                 [this, &run, rank](const std::string& what) {
+                   return failure_text(rank, path_of(checked, rank, run.status.host().op) + ": " + what);
+                 });
+}
+
+std::string Executor::State::failure_text(program::RankId rank, const std::string& what) const {
+  return "rank " + std::to_string(rank.value) + " failed in " + what + "\n" + status_table();
+}
+
+std::string Executor::State::status_table() const {
+  std::string table;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    table += (i == 0 ? "  " : "\n  ") + status_line(checked, program::RankId(i), ranks[i]->status, communicators);
+  }
+  return table;
+}
+
+// Whether some stream is in a kernel, which may take as long as it likes.
+bool Executor::State::kernel_runs() const {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const program::RankProgramId id = program.ranks[program::RankId(i)].program;
+    for (const program::Stream s : loaded[id.value].streams) {
+      if (static_cast<StreamPhase>(ranks[i]->status.stream(s).phase) == StreamPhase::kRunning) return true;
+    }
+  }
+  return false;
+}
+
+void Executor::State::collect_trace() {
+  trace.tracks.clear();
+  SimTime last(0);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const program::RankId rank(i);
+    trace.tracks.push_back(ranks[i]->recorder.track(rank, program.ranks[rank].program, ranks[i]->allocator));
+    for (const trace::Event& event : trace.tracks.back().events) last = std::max(last, event.end);
+  }
+  trace.step = last - SimTime(0);  // the job starts all hosts at time 0
+}
+
+std::optional<double> Executor::State::loss() const {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const program::RankProgram& r = program.rank_programs[program.ranks[program::RankId(i)].program];
+    if (!r.loss) continue;
+    const program::View& view = r.views[*r.loss];
+    return load_element(ranks[i]->allocator.persistent_data(view.buffer) + view.byte_offset, view.type.dtype, 0);
+  }
+  return std::nullopt;
+}
+
+Executor::Executor(const program::CheckedProgram& p, ExecOptions options)
+    : state_(std::make_unique<State>(p, options)) {}
+
+Executor::~Executor() = default;
+
+StepResult Executor::run_step() {
+  State& state = *state_;
+  if (state.failed) throw Error(ErrorKind::kExecution, "an earlier step failed, so the buffers hold no valid state");
+  state.failed = true;  // until the step has succeeded
+  std::vector<RankRun> runs;
+  runs.reserve(state.ranks.size());
+  Job job;  // joins its threads before the runs go
+  const auto op_name = [&state](program::RankId rank, std::uint32_t op) {
+    return "rank " + std::to_string(rank.value) + " " + path_of(state.checked, rank, op);
+  };
+  StepContext context{.checked = state.checked,
+                      .options = state.options,
+                      .communicators = state.communicators,
+                      .comm = {job, state.options.paced_link, op_name},
+                      .job = job,
+                      .step = ++state.steps_begun};
+  for (std::size_t i = 0; i < state.ranks.size(); ++i) runs.push_back(state.begin_rank(program::RankId(i)));
+  try {
+    for (RankRun& run : runs) state.add_threads(job, run, context);
+  } catch (const std::system_error& e) {
+    throw Error(ErrorKind::kExecution, std::string("cannot start a thread: ") + e.what());
+  }
+  job.start();
+  const auto busy = [&state] { return state.kernel_runs(); };
+  if (!job.wait(state.options.watchdog, busy)) {
+    job.fail("no op has completed for " + format_duration(state.options.watchdog) + "\n" + state.status_table());
+    job.wait(state.options.watchdog, busy);
+  }
+  if (const std::optional<Job::Failure> failure = job.failure()) {
+    if (failure->internal) throw InternalError(failure->message);
+    throw Error(ErrorKind::kExecution, failure->message);
+  }
+  state.collect_trace();
+  state.failed = false;
+  return StepResult{state.trace.step, state.loss()};
+}
+
+const trace::Trace& Executor::last_trace() const { return state_->trace; }
+
+std::vector<std::string> Executor::status() const {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < state_->ranks.size(); ++i) {
+    lines.push_back(status_line(state_->checked, program::RankId(i), state_->ranks[i]->status, state_->communicators));
+  }
+  return lines;
+}
+
+std::vector<std::int64_t> Executor::physical_bytes() const {
+  std::vector<std::int64_t> bytes;
+  for (const auto& rank : state_->ranks) bytes.push_back(rank->allocator.physical_bytes());
+  return bytes;
+}
+
+std::vector<float> Executor::gather_parameter(program::ParameterId parameter, program::ShardKind kind) const {
+  const program::Program& p = state_->program;
+  const program::Parameter& what = p.parameters[parameter];
+  const auto elements = static_cast<std::size_t>(what.rows * what.cols);
+  std::vector<float> whole(elements, std::numeric_limits<float>::quiet_NaN());
+  std::vector<bool> held(elements, false);
+  for (std::size_t i = 0; i < state_->ranks.size(); ++i) {
+    const program::Rank& rank = p.ranks[program::RankId(i)];
+    for (const program::ParameterShard& shard : p.rank_programs[rank.program].shards) {
+      if (shard.parameter != parameter || shard.kind != kind) continue;
+      const std::byte* data = state_->ranks[i]->allocator.persistent_data(shard.buffer) + shard.byte_offset;
+      visit_elements(what, shard, rank, [&](std::int64_t global, std::int64_t stored) {
+        const auto g = static_cast<std::size_t>(global);
+        if (!held[g]) whole[g] = static_cast<float>(load_element(data, shard.dtype, stored));
+        held[g] = true;
+      });
+    }
+  }
+  return whole;
+}
+
+}  // namespace stepcast::exec

@@ -1,0 +1,77 @@
+// Runs a checked Program for real: ranks as threads, streams as worker threads, in-process communicators.
+//
+// Knows no model and no strategy: it issues each rank's calls in list order, waits for exactly the edges of
+// program/resolve, allocates and frees in issue order, and records what happened.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "kernels/kernel.h"
+#include "program/check.h"
+#include "trace/trace.h"
+
+namespace stepcast::exec {
+
+// Slows communication to latency + ring bytes / bandwidth by sleeping: makes a slow network out of a fast memory.
+struct PacedLink {
+  Duration latency;
+  BytesPerSecond bandwidth;
+};
+
+struct ExecOptions {
+  std::optional<PacedLink> paced_link = std::nullopt;
+  // A job in which no op completes and no kernel runs for so long is ended (60 s).
+  Duration watchdog{60'000'000'000'000};
+  // The kernels to run: a backend's table, or a test's.
+  kernels::Kernel (*kernel_of)(program::OpKind) = &kernels::reference_kernel;
+  // Fills every block with NaN bytes before its first use, so that a read of memory nobody wrote shows.
+  bool poison = false;
+};
+
+// One executed step.
+struct StepResult {
+  Duration time;
+  std::optional<double> loss;  // the loss view of the first rank that has one
+};
+
+// One program instance in memory: persistent buffers live between steps.
+class Executor {
+ public:
+  // Allocates persistent buffers and fills every weight, master and moment shard from (seed, name, global index).
+  // `p` must outlive the executor.
+  Executor(const program::CheckedProgram& p, ExecOptions options);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Runs one step on all ranks. Throws Error (kExecution) when a rank fails or hangs, InternalError when a CHECK fails
+  // in one of its threads; the message lists each rank's current call. All threads have then ended (a kernel under way
+  // is waited for), and no further step can be run.
+  StepResult run_step();
+
+  // Each rank's current call, one line per rank: where its host is, and what each busy stream does or waits for. May be
+  // called from any thread, also while a step runs.
+  std::vector<std::string> status() const;
+
+  // Per rank, the bytes its allocator has taken from the system: rounded, and grown where a free block still had a use
+  // pending. Timing has a say in it; the exact peaks are in the trace. Not while a step runs.
+  std::vector<std::int64_t> physical_bytes() const;
+
+  // The trace of the last step: every op of every rank, peaks counted by the allocator.
+  const trace::Trace& last_trace() const;
+
+  // A parameter's whole tensor [rows * cols], assembled from the shards of `kind` over all ranks (f32); elements no
+  // rank holds are NaN. After run_step, gradients are those the optimizer used (summed, not clipped).
+  std::vector<float> gather_parameter(program::ParameterId parameter, program::ShardKind kind) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stepcast::exec

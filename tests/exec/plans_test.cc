@@ -1,0 +1,165 @@
+// Every parallel plan, executed, reproduces the single-rank losses and gradients.
+//
+// Bounds: losses within 1e-5 relative at every step; every gradient, before the optimizer step, within 1e-4 of max(its
+// norm, 1e-4 of the global norm) at step 1 and ten times that later, when parameters have already moved apart by
+// rounding. The single-rank plan shares the kernels; their own errors are caught by finite differences in
+// tests/kernels.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "exec/executor.h"
+#include "plan/lowering.h"
+#include "program/check.h"
+#include "tests/plan/plan_table.h"
+
+namespace stepcast::exec {
+namespace {
+
+using plan::testing::TinyPlan;
+using plan::testing::TinyShape;
+
+constexpr int kSteps = 3;
+
+struct StepRecord {
+  double loss = 0;
+  std::vector<std::vector<float>> gradients;  // by parameter, in the order of `names`
+};
+
+struct RunRecord {
+  std::vector<std::string> names;
+  std::vector<StepRecord> steps;
+};
+
+RunRecord execute(const plan::Scenario& scenario) {
+  const program::CheckedProgram checked(plan::lower(scenario));
+  ExecOptions options;
+  options.watchdog = Duration(20'000'000'000'000);  // 20 s without progress is a hang
+  Executor executor(checked, options);
+  RunRecord record;
+  for (const program::Parameter& p : checked.program().parameters) record.names.push_back(p.name);
+  for (int step = 0; step < kSteps; ++step) {
+    const StepResult result = executor.run_step();
+    StepRecord r;
+    r.loss = result.loss.value();
+    for (std::size_t i = 0; i < record.names.size(); ++i) {
+      r.gradients.push_back(executor.gather_parameter(program::ParameterId(i), program::ShardKind::kGradient));
+    }
+    record.steps.push_back(std::move(r));
+  }
+  return record;
+}
+
+double norm_of(const std::vector<float>& v) {
+  double sum = 0;
+  for (const float x : v) sum += static_cast<double>(x) * x;
+  return std::sqrt(sum);
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    sum += (static_cast<double>(a[i]) - b[i]) * (static_cast<double>(a[i]) - b[i]);
+  return std::sqrt(sum);
+}
+
+struct Worst {
+  double loss = 0;
+  double gradient = 0;
+  std::string parameter;
+};
+
+// Largest errors of one step, gradients relative to max(norm, 1e-4 global norm).
+Worst compare_step(const RunRecord& reference, const RunRecord& run, std::size_t step) {
+  Worst worst;
+  const StepRecord& want = reference.steps[step];
+  const StepRecord& got = run.steps[step];
+  worst.loss = std::abs(got.loss - want.loss) / std::abs(want.loss);
+  double global = 0;
+  for (const std::vector<float>& g : want.gradients) global += std::pow(norm_of(g), 2);
+  global = std::sqrt(global);
+  EXPECT_GT(global, 0);
+  for (std::size_t i = 0; i < reference.names.size(); ++i) {
+    const auto at = std::find(run.names.begin(), run.names.end(), reference.names[i]);
+    if (at == run.names.end()) {
+      ADD_FAILURE() << "no parameter " << reference.names[i];
+      continue;
+    }
+    const std::vector<float>& g = got.gradients[static_cast<std::size_t>(at - run.names.begin())];
+    EXPECT_EQ(g.size(), want.gradients[i].size());
+    const double error = distance(want.gradients[i], g) / std::max(norm_of(want.gradients[i]), 1e-4 * global);
+    if (!(error <= worst.gradient)) {  // also catches NaN
+      worst.gradient = error;
+      worst.parameter = reference.names[i];
+    }
+  }
+  return worst;
+}
+
+void expect_plan_equals_reference(const TinyShape& shape, const TinyPlan& p) {
+  SCOPED_TRACE(p.name);
+  const plan::Scenario scenario = plan::testing::make_scenario(shape, p);
+  const RunRecord reference = execute(plan::single_rank_reference(scenario));
+  const RunRecord run = execute(scenario);
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    const Worst worst = compare_step(reference, run, step);
+    EXPECT_LE(worst.loss, 1e-5) << "step " << step + 1;
+    EXPECT_LE(worst.gradient, step == 0 ? 1e-4 : 1e-3) << "step " << step + 1 << ", " << worst.parameter;
+    EXPECT_FALSE(std::isnan(worst.gradient));
+  }
+}
+
+class Plans : public ::testing::TestWithParam<TinyPlan> {};
+
+TEST_P(Plans, ReproduceTheSingleRank) { expect_plan_equals_reference(TinyShape{}, GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(Table, Plans, ::testing::ValuesIn(plan::testing::plan_table()),
+                         [](const auto& param) { return param.param.name; });
+
+// The long form: eight layers. Run by `./stepcast test -L slow`.
+class DeepPlans : public ::testing::TestWithParam<TinyPlan> {};
+
+TEST_P(DeepPlans, ReproduceTheSingleRank) {
+  TinyShape shape;
+  shape.layers = 8;
+  expect_plan_equals_reference(shape, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, DeepPlans, ::testing::ValuesIn(plan::testing::plan_table_for(2)),
+                         [](const auto& param) { return param.param.name; });
+
+// bf16 (8 bits of precision, emulated): sums of different order differ by rounding, so losses are compared within 1e-2
+// relative and gradients within 0.1 of their norm; a lost or doubled contribution errs by far more.
+TEST(Bf16Plans, StayCloseToTheSingleRank) {
+  TinyShape shape;
+  shape.compute = program::DType::kBf16;
+  for (const TinyPlan& p :
+       {TinyPlan{.name = "tp2_sp_pp2", .tp = 2, .sequence_parallel = true, .pp = 2},
+        TinyPlan{.name = "dp2_zero1", .dp = 2, .zero = 1}, TinyPlan{.name = "dp2_zero3", .dp = 2, .zero = 3}}) {
+    SCOPED_TRACE(p.name);
+    const plan::Scenario scenario = plan::testing::make_scenario(shape, p);
+    const Worst worst = compare_step(execute(plan::single_rank_reference(scenario)), execute(scenario), 0);
+    EXPECT_LE(worst.loss, 1e-2);
+    EXPECT_LE(worst.gradient, 0.1) << worst.parameter;
+  }
+}
+
+// Adam moves parameters: the loss of a fixed batch falls.
+TEST(Training, LossFallsOverSteps) {
+  const RunRecord run = execute(plan::testing::make_scenario(TinyShape{}, TinyPlan{.name = "single"}));
+  EXPECT_LT(run.steps[2].loss, run.steps[0].loss);
+}
+
+// Small initial weights give nearly uniform predictions: the first loss is close to log(64) = 4.159.
+TEST(Training, FirstLossIsNearUniform) {
+  const RunRecord run = execute(plan::testing::make_scenario(TinyShape{}, TinyPlan{.name = "single"}));
+  EXPECT_NEAR(run.steps[0].loss, std::log(64.0), 0.05);
+}
+
+}  // namespace
+}  // namespace stepcast::exec
