@@ -1,0 +1,20 @@
+// Shared pieces of the JSON outputs.
+#include "report/json.h"
+
+#include <fmt/format.h>
+
+namespace stepcast::report {
+
+std::string to_text(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
+
+Json class_bytes_json(const program::ClassBytes& bytes) {
+  Json json = Json::object();
+  for (std::size_t c = 0; c < bytes.size(); ++c) {
+    json[std::string(program::to_string(static_cast<program::MemoryClass>(c)))] = bytes[c];
+  }
+  return json;
+}
+
+}  // namespace stepcast::report

@@ -1,0 +1,32 @@
+// Formats plan::Plan; the words are those of scenario files.
+#include "report/resolved_plan.h"
+
+#include <fmt/format.h>
+
+#include "base/quantity.h"
+#include "plan/rules.h"
+#include "report/text.h"
+
+namespace stepcast::report {
+std::string recompute_text(const plan::Recompute& recompute) {
+  if (recompute.kind == plan::RecomputeKind::kNone) return "none";
+  if (recompute.kind == plan::RecomputeKind::kFull) return "full";
+  std::vector<std::string> modules;
+  if (recompute.core_attn) modules.emplace_back("core_attn");
+  if (recompute.layernorm) modules.emplace_back("layernorm");
+  if (recompute.mlp_act) modules.emplace_back("mlp_act");
+  return "selective[" + joined(modules, ",") + "]";
+}
+
+std::string plan_text(const plan::Scenario& s) {
+  const plan::Plan& p = s.plan;
+  const double tokens = static_cast<double>(s.training.global_batch_size * s.training.sequence_length);
+  const std::string token_text = tokens < 1e6 ? format_count(static_cast<std::int64_t>(tokens)) + " tok"
+                                              : fmt::format("{} Mtok", significant(tokens * 1e-6, 3));
+  return fmt::format("TP{}{} PP{} VP{} DP{}  {}  zero-{}  MBS {} x {} microbatches  GBS {} x {} = {}  recompute {}",
+                     p.tp, p.sequence_parallel ? "+SP" : "", p.pp, p.vp, p.dp, to_string(p.schedule), p.zero,
+                     p.micro_batch_size, s.microbatches(), s.training.global_batch_size,
+                     format_count(s.training.sequence_length), token_text, recompute_text(p.recompute));
+}
+
+}  // namespace stepcast::report

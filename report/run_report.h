@@ -1,0 +1,100 @@
+// Everything `run` tells: what was executed, how it compares with the single-rank reference, and whether the simulator
+// and the executor agree on the ops and the bytes.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plan/scenario.h"
+#include "program/types.h"
+#include "trace/trace.h"
+
+namespace stepcast::report {
+
+struct RunStep {
+  double step_time_s = 0;
+  std::optional<double> loss = std::nullopt;
+  std::optional<double> reference_loss = std::nullopt;
+  std::optional<double> gradient_error = std::nullopt;  // worst parameter of the step
+};
+
+// What may differ. fp32 bounds are those of the project's promise; bf16 ones allow for its 8 bits of mantissa (2^-8 =
+// 0.4 % per rounding, and parallel plans round partial sums at other places).
+struct ReferenceBounds {
+  double loss = 0;
+  double first_gradient = 0;  // at step 1, where both sides have the same weights
+  double later_gradient = 0;
+};
+ReferenceBounds bounds_for(program::DType compute);
+
+// Later steps are shown but not judged: training amplifies the rounding by which plans differ.
+inline constexpr int kJudgedSteps = 3;
+
+struct ReferenceComparison {
+  ReferenceBounds bounds;
+  double loss_error = 0;             // worst judged step, relative
+  double gradient_error = 0;         // worst parameter at step 1
+  double later_gradient_error = 0;   // worst parameter of the later judged steps
+  std::string worst_parameter = {};  // of step 1
+  bool passes() const {
+    // Written so that NaN fails.
+    return loss_error <= bounds.loss && gradient_error <= bounds.first_gradient &&
+           later_gradient_error <= bounds.later_gradient;
+  }
+};
+
+// A gradient's distance from the reference: |a - reference| / max(|reference|, 1e-4 of the global norm), 2-norms over
+// equally long tensors. An element no rank holds (NaN) gives NaN.
+double gradient_error(std::span<const float> a, std::span<const float> reference, double reference_global_norm);
+
+// 2-norm, summed in double.
+double norm_of(std::span<const float> values);
+
+// The executor's trace against the simulator's, rank by rank.
+struct EngineChecks {
+  std::int64_t measured_ops = 0;
+  std::int64_t simulated_ops = 0;   // over all ranks
+  std::int64_t unmatched_ops = 0;   // in one trace only
+  std::int64_t measured_peak = 0;   // of the rank with the highest
+  std::int64_t simulated_peak = 0;  // of the same rank
+  std::uint32_t peak_rank = 0;
+  std::vector<std::string> memory_differences;  // one line per rank and class that differs
+  bool passes() const { return unmatched_ops == 0 && memory_differences.empty(); }
+};
+EngineChecks check_engines(const trace::Trace& measured, const trace::Trace& simulated);
+
+// Share of the transfer time on `streams` during which the compute stream of the same rank was busy; empty when nothing
+// was transferred on them.
+std::optional<double> beside_compute(const trace::Trace& trace, std::initializer_list<program::Stream> streams);
+
+double median(std::vector<double> values);
+
+struct RunReport {
+  plan::Scenario scenario;
+  std::string backend = "cpu";
+  std::string ranks_as = "threads";
+  unsigned cores = 0;
+  std::vector<RunStep> steps;
+  std::int64_t allocated_bytes = 0;  // highest peak of all ranks
+  std::uint64_t fingerprint = 0;
+  std::optional<ReferenceComparison> reference;
+  EngineChecks checks;
+  std::optional<double> p2p_beside_compute;
+  std::optional<double> dp_beside_compute;
+  std::string trace_path;
+  std::vector<std::string> warnings;
+
+  // Median over all steps but the first, which warms up caches (over one step: that step).
+  double median_step_time_s() const;
+  bool passes() const { return checks.passes() && (!reference || reference->passes()); }
+};
+
+// On screen: at most 120 columns, verdict first. As JSON: schema stepcast/run/1.
+std::string run_screen(const RunReport& report);
+std::string run_json(const RunReport& report);
+
+}  // namespace stepcast::report

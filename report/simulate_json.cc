@@ -1,0 +1,160 @@
+// SimulationReport as JSON; the keys are the command line's contract.
+#include "plan/rules.h"
+#include "report/json.h"
+#include "report/resolved_plan.h"
+#include "report/simulate_output.h"
+
+namespace stepcast::report {
+namespace {
+
+Json convention_json(const PerConvention& value) { return {{"full", value.full}, {"causal", value.causal}}; }
+
+Json plan_json(const plan::Scenario& s) {
+  const plan::Plan& p = s.plan;
+  Json layout = Json::array();
+  for (const plan::Plan::StageItems& items : p.layout) {
+    layout.push_back({{"embedding", items.embedding}, {"layers", items.layers}, {"loss", items.loss}});
+  }
+  Json json = {{"framework", to_string(s.framework)},
+               {"tp", p.tp},
+               {"pp", p.pp},
+               {"vp", p.vp},
+               {"dp", p.dp},
+               {"sequence_parallel", p.sequence_parallel},
+               {"zero", p.zero},
+               {"micro_batch_size", p.micro_batch_size},
+               {"schedule", to_string(p.schedule)},
+               {"microbatch_group", p.microbatch_group},
+               {"layout", layout},
+               {"recompute", recompute_text(p.recompute)},
+               {"overlap", {{"grad_reduce", p.overlap_grad_reduce}}},
+               {"bucket_elements", p.bucket_elements},
+               {"rank_order", p.rank_order}};
+  if (p.zero == 3) {
+    json["fsdp"] = {{"prefetch", p.fsdp.prefetch}, {"reshard_after_forward", p.fsdp.reshard_after_forward}};
+  }
+  return json;
+}
+
+Json exposed_json(const TimeShares& time) {
+  Json json = Json::object();
+  for (std::size_t k = 0; k < time.exposed_s.size(); ++k) {
+    json[std::string(to_string(static_cast<sim::Exposed>(k)))] = time.exposed_s[k];
+  }
+  return json;
+}
+
+Json time_json(const TimeShares& time) {
+  return {{"compute", time.compute_s},
+          {"optimizer", time.optimizer_s},
+          {"host", time.host_s},
+          {"bubble", time.bubble_s},
+          {"exposed", exposed_json(time)}};
+}
+
+Json stages_json(const SimulationReport& r) {
+  Json stages = Json::array();
+  for (const StageReport& stage : r.stages) {
+    stages.push_back({{"stage", stage.stage},
+                      {"layers", stage.layers},
+                      {"ranks", stage.ranks},
+                      {"compute_s", stage.time.compute_s},
+                      {"optimizer_s", stage.time.optimizer_s},
+                      {"host_s", stage.time.host_s},
+                      {"bubble_s", stage.time.bubble_s},
+                      {"exposed_s", exposed_json(stage.time)}});
+  }
+  return stages;
+}
+
+Json memory_json(const SimulationReport& r) {
+  Json stages = Json::array();
+  for (const StageReport& stage : r.stages) {
+    Json row = {{"stage", stage.stage}};
+    row.update(class_bytes_json(stage.at_peak));
+    row["allocated_bytes"] = stage.allocated_bytes;
+    stages.push_back(row);
+  }
+  // What the allocator reserves and what the device holds in all are not modelled.
+  return {{"allocated_bytes", r.memory.allocated_bytes},
+          {"reserved_bytes", nullptr},
+          {"device_bytes", nullptr},
+          {"capacity_bytes", r.memory.capacity_bytes},
+          {"verdict", to_string(r.memory.verdict)},
+          {"peak_at", {{"stage", r.memory.peak_stage}, {"call", r.memory.peak_path}}},
+          {"stages", stages}};
+}
+
+Json collectives_json(const SimulationReport& r) {
+  Json collectives = Json::array();
+  for (const CollectiveCount& c : r.collectives) {
+    collectives.push_back({{"group", c.group}, {"op", c.op}, {"bytes", c.bytes}, {"count", c.count}});
+  }
+  return collectives;
+}
+
+Json tensors_json(const SimulationReport& r) {
+  Json tensors = Json::array();
+  for (const TensorFamily& t : r.memory.top_tensors) {
+    tensors.push_back(
+        {{"name", t.name}, {"class", program::to_string(t.memory_class)}, {"count", t.count}, {"bytes", t.bytes}});
+  }
+  return tensors;
+}
+
+Json evidence_json(const SimulationReport& r) {
+  Json evidence = {{"basis", "uncalibrated"}, {"nearest_published", nullptr}};
+  if (!r.nearest_published) return evidence;
+  const PublishedRun& run = *r.nearest_published;
+  evidence["nearest_published"] = {{"id", run.id},
+                                   {"model", run.model},
+                                   {"gpu", run.gpu},
+                                   {"gpus", run.gpus},
+                                   {"plan", {{"tp", run.tp}, {"cp", run.cp}, {"pp", run.pp}, {"dp", run.dp}}},
+                                   {"precision", run.precision},
+                                   {"global_batch_size", run.global_batch_size},
+                                   {"sequence_length", run.sequence_length},
+                                   {"step_time_s", run.step_time_s},
+                                   {"source", run.source}};
+  return evidence;
+}
+
+}  // namespace
+
+std::string simulate_json(const SimulationReport& r) {
+  Json json = {{"schema", "stepcast/simulate/1"},
+               {"scenario", r.scenario.name},
+               {"gpus", r.scenario.gpus},
+               {"plan", plan_json(r.scenario)},
+               {"parameters", r.parameters},
+               {"active_parameters", r.parameters},
+               {"step_time_s", r.step_time_s},
+               {"band", {{"low_s", nullptr}, {"high_s", nullptr}, {"basis", "uncalibrated"}}},
+               {"tokens_per_s", r.tokens_per_s},
+               {"tokens_per_s_per_gpu", r.tokens_per_s_per_gpu},
+               {"model_tflops_per_gpu", convention_json(r.model_tflops_per_gpu)},
+               {"hardware_tflops_per_gpu", r.hardware_tflops_per_gpu},
+               {"mfu", convention_json(r.mfu)},
+               {"hfu", r.hfu},
+               {"peak_tflops", r.peak_tflops},
+               {"bubble_fraction", r.bubble_fraction},
+               {"time_s", time_json(r.time)},
+               {"stages", stages_json(r)},
+               {"memory", memory_json(r)},
+               {"collectives", collectives_json(r)},
+               {"microbatches", r.microbatches},
+               {"top_tensors", tensors_json(r)},
+               {"evidence", evidence_json(r)},
+               {"warnings", r.warnings},
+               {"assumptions", r.assumptions},
+               {"not_modelled", r.not_modelled},
+               {"calibration",
+                {{"name", r.calibration.name}, {"constants", r.calibration.constants}, {"stack", r.calibration.stack}}},
+               {"ranks", r.ranks},
+               {"rank_classes", r.rank_classes},
+               {"events", r.events},
+               {"fingerprint", hex(r.fingerprint)}};
+  return to_text(json);
+}
+
+}  // namespace stepcast::report

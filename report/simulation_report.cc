@@ -1,0 +1,269 @@
+// Sums over classes in 128-bit integers, so that no figure depends on the order of ranks.
+#include "report/simulation_report.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/check.h"
+#include "models/architecture.h"
+#include "plan/lowering.h"
+#include "program/ops/rules.h"
+#include "topology/mesh.h"
+
+namespace stepcast::report {
+namespace {
+
+__extension__ using Wide = __int128;
+
+// Picoseconds per kind, summed over ranks.
+struct TimeSum {
+  Wide compute = 0;
+  Wide optimizer = 0;
+  Wide host = 0;
+  Wide bubble = 0;
+  std::array<Wide, sim::kExposedCount> exposed{};
+  std::int64_t ranks = 0;
+
+  void add(const sim::TimeParts& t, std::int64_t n) {
+    compute += Wide{t.compute.ps} * n;
+    optimizer += Wide{t.optimizer.ps} * n;
+    host += Wide{t.host.ps} * n;
+    bubble += Wide{t.bubble.ps} * n;
+    for (std::size_t k = 0; k < exposed.size(); ++k) exposed[k] += Wide{t.exposed[k].ps} * n;
+    ranks += n;
+  }
+
+  TimeShares mean() const {
+    const auto seconds = [this](Wide sum) { return static_cast<double>(sum) / static_cast<double>(ranks) * 1e-12; };
+    TimeShares shares{seconds(compute), seconds(optimizer), seconds(host), seconds(bubble), {}};
+    for (std::size_t k = 0; k < exposed.size(); ++k) shares.exposed_s[k] = seconds(exposed[k]);
+    return shares;
+  }
+};
+
+const program::RankProgram& program_of(const program::Program& p, program::RankId rank) {
+  return p.rank_programs[p.ranks[rank].program];
+}
+
+void fill_throughput(SimulationReport& r, const SimulationInputs& in) {
+  const plan::Scenario& s = in.scenario;
+  const auto gpus = static_cast<double>(s.gpus);
+  r.step_time_s = in.prediction.step.seconds();
+  CHECK(r.step_time_s > 0, in.prediction.step.ps);
+  r.tokens = s.training.global_batch_size * s.training.sequence_length;
+  r.tokens_per_s = static_cast<double>(r.tokens) / r.step_time_s;
+  r.tokens_per_s_per_gpu = r.tokens_per_s / gpus;
+  const models::FlopsPerToken flops = models::training_flops_per_token(s.model, s.training.sequence_length);
+  r.flops_per_token = {flops.full, flops.causal};
+  r.peak_tflops = peak_of(s).value * 1e-12;
+  r.model_tflops_per_gpu = {flops.full * r.tokens_per_s_per_gpu * 1e-12, flops.causal * r.tokens_per_s_per_gpu * 1e-12};
+  r.mfu = {r.model_tflops_per_gpu.full / r.peak_tflops, r.model_tflops_per_gpu.causal / r.peak_tflops};
+  double executed = 0;
+  for (const sim::ClassResult& c : in.prediction.classes) {
+    const program::Program& p = in.program.program();
+    executed += hardware_flops(p, program_of(p, c.representative)) * static_cast<double>(c.ranks);
+  }
+  r.hardware_tflops_per_gpu = executed / r.step_time_s / gpus * 1e-12;
+  r.hfu = r.hardware_tflops_per_gpu / r.peak_tflops;
+}
+
+std::int64_t layers_of_stage(const plan::Plan& plan, std::int32_t stage) {
+  std::int64_t layers = 0;
+  for (std::size_t i = 0; i < plan.layout.size(); ++i) {
+    if (static_cast<std::int32_t>(i) % plan.pp == stage) layers += plan.layout[i].layers;
+  }
+  return layers;
+}
+
+void fill_stages(SimulationReport& r, const SimulationInputs& in) {
+  TimeSum all;
+  std::vector<TimeSum> by_stage(static_cast<std::size_t>(in.scenario.plan.pp));
+  r.stages.resize(by_stage.size());
+  const topology::DeviceMesh mesh = plan::mesh_of(in.scenario);
+  for (const sim::ClassResult& c : in.prediction.classes) {
+    const auto stage = static_cast<std::size_t>(mesh.coordinate(c.representative.value, "pp"));
+    all.add(c.time, c.ranks);
+    by_stage.at(stage).add(c.time, c.ranks);
+    if (c.lifetimes.peak >= r.stages[stage].allocated_bytes) {
+      r.stages[stage].allocated_bytes = c.lifetimes.peak;
+      r.stages[stage].at_peak = c.lifetimes.at_peak;
+    }
+  }
+  r.time = all.mean();
+  r.ranks = all.ranks;
+  r.bubble_fraction = r.time.bubble_s / r.step_time_s;
+  for (std::size_t i = 0; i < by_stage.size(); ++i) {
+    CHECK(by_stage[i].ranks > 0, i);
+    r.stages[i].stage = static_cast<std::int32_t>(i);
+    r.stages[i].layers = layers_of_stage(in.scenario.plan, r.stages[i].stage);
+    r.stages[i].ranks = by_stage[i].ranks;
+    r.stages[i].time = by_stage[i].mean();
+  }
+}
+
+// "F.m3.L12.qkv" -> "F.m*.L*.qkv".
+std::string family_name(const std::string& name) {
+  std::string family;
+  bool in_number = false;
+  for (const char c : name) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit) family += c;
+    if (digit && !in_number) family += '*';
+    in_number = digit;
+  }
+  return family;
+}
+
+std::vector<TensorFamily> top_tensors(const program::Program& p, const program::RankProgram& r,
+                                      const program::Lifetimes& lifetimes) {
+  constexpr std::size_t kListed = 8;
+  std::map<std::pair<std::string, program::MemoryClass>, TensorFamily> families;
+  for (const program::Lifetime& block : lifetimes.blocks) {
+    if (!block.persistent && (block.first_op > lifetimes.peak_op || block.last_op < lifetimes.peak_op)) continue;
+    std::string name;
+    if (block.is_temp) {
+      const program::Segment& segment = p.segments[r.calls[block.call].segment];
+      name = segment.label + "." + segment.temps[block.temp].name;
+    } else {
+      name = r.buffers[block.buffer].name;
+    }
+    name = family_name(name);
+    TensorFamily& family = families[{name, block.memory_class}];
+    family.name = name;
+    family.memory_class = block.memory_class;
+    family.count += 1;
+    family.bytes += block.bytes;
+  }
+  std::vector<TensorFamily> list;
+  for (const auto& [key, family] : families) list.push_back(family);
+  std::stable_sort(list.begin(), list.end(),
+                   [](const TensorFamily& a, const TensorFamily& b) { return a.bytes > b.bytes; });
+  if (list.size() > kListed) list.resize(kListed);
+  return list;
+}
+
+void fill_memory(SimulationReport& r, const SimulationInputs& in) {
+  const auto& classes = in.prediction.classes;
+  const auto worst = std::max_element(classes.begin(), classes.end(),
+                                      [](const auto& a, const auto& b) { return a.lifetimes.peak < b.lifetimes.peak; });
+  CHECK(worst != classes.end());
+  const program::Program& p = in.program.program();
+  const program::RankProgramId id = p.ranks[worst->representative].program;
+  const program::Resolution& resolution = in.program.resolution(id);
+  r.memory.allocated_bytes = worst->lifetimes.peak;
+  r.memory.capacity_bytes = topology::usable_memory(in.scenario.cluster.node.device).count;
+  const std::int64_t left = r.memory.capacity_bytes - r.memory.allocated_bytes;
+  r.memory.verdict = left < 0                                      ? Verdict::kOom
+                     : left < tight_below(r.memory.capacity_bytes) ? Verdict::kTight
+                                                                   : Verdict::kFits;
+  r.memory.peak_stage = stage_of(in.scenario, worst->representative.value);
+  if (worst->lifetimes.peak_op < resolution.op_count()) {
+    const std::uint32_t call = resolution.call_of[worst->lifetimes.peak_op];
+    r.memory.peak_path = op_path(p, p.rank_programs[id], call, worst->lifetimes.peak_op - resolution.first_op[call]);
+  }
+  r.memory.top_tensors = top_tensors(p, p.rank_programs[id], worst->lifetimes);
+}
+
+std::optional<PublishedRun> nearest(const plan::Scenario& s, const std::vector<PublishedRun>& runs) {
+  std::optional<PublishedRun> best;
+  std::tuple<bool, bool, bool> best_score;
+  const std::int64_t parameters = models::count_parameters(s.model).total;
+  for (const PublishedRun& run : runs) {
+    if (run.parameters != parameters) continue;
+    if (run.model != s.model.name || run.gpu != s.cluster.node.device.name) continue;
+    const std::tuple score(run.gpus == s.gpus, run.global_batch_size == s.training.global_batch_size,
+                           run.sequence_length == s.training.sequence_length);
+    if (best && score <= best_score) continue;
+    best = run;
+    best_score = score;
+  }
+  return best;
+}
+
+void fill_notes(SimulationReport& r, const SimulationInputs& in) {
+  r.warnings = in.warnings;
+  r.assumptions = {
+      "constants: vendor peaks, stated efficiencies, fits to published kernel tables; no training step was fitted",
+      "MFU over the dense peak of the compute type; recompute is never counted in it (HFU counts it)",
+      std::string(kHfuConvention),
+      "collectives by latency and bandwidth of the group's path, alone on it",
+      "1F1B messages are asynchronous, each direction on a stream of its own",
+      "gradient buckets of plan.bucket elements on every stage",
+      "logits are kept once in the compute type and become their gradient in place (fused loss)",
+      "memory is the bytes of live buffers in issue order, the caching allocator reusing freed blocks at once",
+  };
+  r.not_modelled = {
+      "contention on links and between compute and communication",
+      "allocator rounding and reserved memory",
+      "communicator buffers, library workspaces and the device context",
+      "data loading, checkpoints and evaluation",
+      "clock throttling",
+  };
+  r.nearest_published = nearest(in.scenario, in.published);
+}
+
+}  // namespace
+
+std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFits:
+      return "fits";
+    case Verdict::kTight:
+      return "tight";
+    case Verdict::kOom:
+      return "oom";
+  }
+  CHECK(false, static_cast<int>(verdict));
+}
+
+std::string_view to_string(sim::Exposed kind) {
+  constexpr std::array<std::string_view, sim::kExposedCount> kNames = {"tp", "cp", "ep", "pp", "dp", "gather", "copy"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+FlopsPerSecond peak_of(const plan::Scenario& scenario) {
+  const topology::DeviceSpec& device = scenario.cluster.node.device;
+  return scenario.training.compute == program::DType::kBf16 ? device.peak_bf16 : device.peak_fp32;
+}
+
+double hardware_flops(const program::Program& p, const program::RankProgram& r) {
+  std::vector<double> by_segment;
+  for (const program::Segment& segment : p.segments) {
+    double flops = 0;
+    for (const program::Op& op : segment.ops) {
+      const program::OpCategory category = program::category_of(op.kind);
+      if (category != program::OpCategory::kMatmul && category != program::OpCategory::kAttention) continue;
+      std::vector<program::TensorType> operands;
+      for (const program::Operand& o : op.operands) operands.push_back(segment.type_of(o));
+      flops += program::work_of(op, operands).flops.count;
+    }
+    by_segment.push_back(flops);
+  }
+  double sum = 0;
+  for (const program::Call& call : r.calls) sum += by_segment.at(call.segment.value);
+  return sum;
+}
+
+std::int32_t stage_of(const plan::Scenario& scenario, std::uint32_t rank) {
+  return plan::mesh_of(scenario).coordinate(rank, "pp");
+}
+
+SimulationReport make_simulation_report(const SimulationInputs& in) {
+  SimulationReport r;
+  r.scenario = in.scenario;
+  r.parameters = models::count_parameters(in.scenario.model).total;
+  r.microbatches = in.scenario.microbatches();
+  r.calibration = in.calibration;
+  r.collectives = count_collectives(in.program.program(), in.prediction);
+  r.rank_classes = static_cast<std::int64_t>(in.prediction.classes.size());
+  r.events = in.prediction.events;
+  r.fingerprint = in.program.fingerprint();
+  fill_throughput(r, in);
+  fill_stages(r, in);
+  fill_memory(r, in);
+  fill_notes(r, in);
+  return r;
+}
+
+}  // namespace stepcast::report

@@ -1,0 +1,137 @@
+// Everything `simulate` tells, as plain numbers: computed once from a prediction, printed as a screen or as JSON.
+//
+// Definitions. Times per kind are means over ranks, weighted by class size; per stage likewise over the stage's ranks,
+// and they sum to the step. MFU counts model FLOPs (6 per matmul parameter and token, plus attention in both
+// conventions) over the dense peak of the compute type and never counts recompute; HFU counts the matmul and attention
+// FLOPs of the ops in the Program, recompute included (causal attention; its backward counts 2.5 times the forward, as
+// flash kernels recompute scores). Memory is the exact bytes of live buffers at the peak over issue positions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/scenario.h"
+#include "program/check.h"
+#include "program/lifetimes.h"
+#include "report/collectives.h"
+#include "report/published_runs.h"
+#include "sim/prediction.h"
+
+namespace stepcast::report {
+
+enum class Verdict : std::uint8_t { kFits, kTight, kOom };
+std::string_view to_string(Verdict verdict);
+std::string_view to_string(sim::Exposed kind);
+
+// Less room than this is tight: 2 GiB, or a tenth of a small device.
+inline constexpr std::int64_t kTightBytes = std::int64_t{2} << 30;
+inline constexpr std::int64_t tight_below(std::int64_t capacity_bytes) {
+  return capacity_bytes / 10 < kTightBytes ? capacity_bytes / 10 : kTightBytes;
+}
+
+// Mean seconds per kind; they sum to the step.
+struct TimeShares {
+  double compute_s = 0;
+  double optimizer_s = 0;
+  double host_s = 0;
+  double bubble_s = 0;
+  std::array<double, sim::kExposedCount> exposed_s{};
+};
+
+struct StageReport {
+  std::int32_t stage = 0;   // pipeline rank
+  std::int64_t layers = 0;  // over all its chunks
+  std::int64_t ranks = 0;
+  TimeShares time;
+  program::ClassBytes at_peak{};     // of the class with the highest peak
+  std::int64_t allocated_bytes = 0;  // that peak
+};
+
+// Equal buffers are listed once: names that differ only in numbers, written with * for the number.
+struct TensorFamily {
+  std::string name;
+  program::MemoryClass memory_class = program::MemoryClass::kActivations;
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;  // of all of them
+};
+
+struct MemoryReport {
+  std::int64_t allocated_bytes = 0;  // maximum over ranks of the peak
+  std::int64_t capacity_bytes = 0;   // what the driver reports, a little below the nominal size
+  Verdict verdict = Verdict::kFits;
+  std::int32_t peak_stage = 0;
+  std::string peak_path;                  // op whose issue reaches the peak
+  std::vector<TensorFamily> top_tensors;  // alive there, largest first
+};
+
+struct PerConvention {
+  double full = 0;
+  double causal = 0;
+};
+
+struct CalibrationSummary {
+  std::string name;
+  std::int64_t constants = 0;
+  std::string stack = {};
+};
+
+// Why HFU can be the smaller one although it counts recompute.
+inline constexpr std::string_view kHfuConvention =
+    "HFU counts causal attention and 2.5 times its forward for the backward pass; it may lie below MFU full, which "
+    "counts attention as if there were no mask";
+
+struct SimulationReport {
+  plan::Scenario scenario;  // resolved
+  std::int64_t parameters = 0;
+  double step_time_s = 0;
+  std::int64_t tokens = 0;  // per step
+  double tokens_per_s = 0;
+  double tokens_per_s_per_gpu = 0;
+  PerConvention flops_per_token;
+  PerConvention model_tflops_per_gpu;
+  double hardware_tflops_per_gpu = 0;
+  PerConvention mfu;  // fractions
+  double hfu = 0;
+  double peak_tflops = 0;
+  double bubble_fraction = 0;  // of the step
+  TimeShares time;
+  std::vector<StageReport> stages;
+  MemoryReport memory;
+  std::vector<CollectiveCount> collectives;
+  std::int64_t microbatches = 0;
+  CalibrationSummary calibration;
+  std::optional<PublishedRun> nearest_published;
+  std::vector<std::string> warnings;
+  std::vector<std::string> assumptions;
+  std::vector<std::string> not_modelled;
+  std::vector<std::string> remedies;  // on OOM: settings that the framework accepts, "plan.pp=4"; not simulated
+  std::int64_t ranks = 0;
+  std::int64_t rank_classes = 0;
+  std::uint64_t events = 0;
+  std::uint64_t fingerprint = 0;
+};
+
+struct SimulationInputs {
+  const plan::Scenario& scenario;
+  const program::CheckedProgram& program;
+  const sim::Prediction& prediction;
+  CalibrationSummary calibration;
+  std::vector<std::string> warnings;
+  std::vector<PublishedRun> published;
+};
+
+SimulationReport make_simulation_report(const SimulationInputs& inputs);
+
+// Peak rate of the device in the scenario's compute type.
+FlopsPerSecond peak_of(const plan::Scenario& scenario);
+
+// Matmul and attention FLOPs of one rank program's step.
+double hardware_flops(const program::Program& p, const program::RankProgram& r);
+
+// Stage (pipeline rank) of `rank` in the scenario's mesh.
+std::int32_t stage_of(const plan::Scenario& scenario, std::uint32_t rank);
+
+}  // namespace stepcast::report
