@@ -1,0 +1,105 @@
+// Builds the parser, runs the chosen command, and is the one place where errors become exit codes.
+#include "cli/command_line.h"
+
+#include <malloc.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/help.h"
+#include "cli/interrupt.h"
+
+namespace stepcast::cli {
+namespace {
+
+constexpr int kInternal = 70;
+constexpr int kInterruptedCode = 130;
+
+void complain(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+  if (text.empty() || text.back() != '\n') std::fputc('\n', stderr);
+}
+
+// The parser throws for --help and --version too; those print on stdout and succeed.
+int finish_parse_error(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const std::string command = chosen.empty() ? "stepcast" : "stepcast " + chosen[0]->get_name();
+  throw Error(ErrorKind::kUsage, error.what(), {}, {"see " + command + " --help"});
+}
+
+// A command builds and drops large tables; handing their pages back to the system and faulting them in again is a
+// quarter of the time of a short simulation.
+void keep_freed_memory() {
+  constexpr int kBytes = 1 << 30;
+  mallopt(M_MMAP_THRESHOLD, kBytes);
+  mallopt(M_TRIM_THRESHOLD, kBytes);
+  mallopt(M_TOP_PAD, 16 << 20);
+}
+
+int dispatch(int argc, char** argv) {
+  std::vector<std::string> args = prepared_arguments({argv + std::min(argc, 1), argv + argc});
+  if (args.empty()) {
+    print(std::string(orientation()));
+    return 0;
+  }
+  if (args[0] == "help") {
+    print(std::string(exit_codes()));
+    return 0;
+  }
+  CLI::App app("stepcast: simulates and executes training steps of transformers on many accelerators", "stepcast");
+  app.set_version_flag("--version", "stepcast " STEPCAST_VERSION);
+  app.require_subcommand(1);
+  app.footer("stepcast help exit-codes lists the exit codes.");
+  const Command commands[] = {simulate_command(app), check_command(app), run_command(app), dump_command(app)};
+  try {
+    std::reverse(args.begin(), args.end());  // the parser takes a stack
+    app.parse(args);
+  } catch (const CLI::ParseError& error) {
+    return finish_parse_error(app, error);
+  }
+  for (const Command& command : commands) {
+    if (command.app->parsed()) return command.run();
+  }
+  CHECK(false, "a required subcommand is missing");
+}
+
+}  // namespace
+
+void print(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (!written && errno != EPIPE) {
+    throw Error(ErrorKind::kEnvironment, std::string("cannot write to standard output: ") + std::strerror(errno));
+  }
+}
+
+int run_command_line(int argc, char** argv) {
+  handle_interrupts();
+  keep_freed_memory();
+  try {
+    return dispatch(argc, argv);
+  } catch (const Error& error) {
+    complain(error.what());
+    return error.exit_code();
+  } catch (const Interrupted&) {
+    complain("interrupted");
+    return kInterruptedCode;
+  } catch (const std::bad_alloc&) {
+    complain("error: out of memory on this machine");
+    return static_cast<int>(ErrorKind::kEnvironment);
+  } catch (const std::exception& error) {
+    complain(std::string("this is a bug in stepcast, please report it with the command line and the scenario: ") +
+             error.what());
+    return kInternal;
+  }
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,10 @@
+// From arguments to an exit code.
+#pragma once
+
+namespace stepcast::cli {
+
+// Runs what the arguments ask for. Every error ends here: user errors are printed on stderr and give their exit code
+// (base/error.h), a broken invariant gives 70, an interrupt 130.
+int run_command_line(int argc, char** argv);
+
+}  // namespace stepcast::cli

@@ -1,0 +1,26 @@
+// The subcommands: each adds its options to the parser and returns what to call when it was chosen.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace stepcast::cli {
+
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<int()> run;  // exit code
+};
+
+Command simulate_command(CLI::App& parent);
+Command check_command(CLI::App& parent);
+Command run_command(CLI::App& parent);
+Command dump_command(CLI::App& parent);
+
+// Writes all of `text` to stdout and flushes. Throws Error (kEnvironment) when it cannot, except to a closed pipe.
+void print(const std::string& text);
+
+}  // namespace stepcast::cli

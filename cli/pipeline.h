@@ -1,0 +1,46 @@
+// From a scenario's source to results: read, judge, lower, check, price, simulate, report. Commands call only this.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/source.h"
+#include "plan/scenario_reader.h"
+#include "program/check.h"
+#include "report/simulation_report.h"
+#include "sim/cost/calibration.h"
+#include "sim/prediction.h"
+
+namespace stepcast::cli {
+
+// A valid scenario and its Program.
+struct Prepared {
+  plan::ReadScenario read;
+  std::unique_ptr<program::CheckedProgram> program;
+
+  const plan::Scenario& scenario() const { return read.scenario; }
+};
+
+// Throws Error: kInput and kUnsupported as plan/scenario_reader says, kInput with every broken rule. Notes go to
+// stderr.
+Prepared prepare(const config::ScenarioSource& source);
+
+// The calibration the scenario names; "auto" takes the preset that begins with the same word as the device's
+// name (h100-default for H100-SXM-80GB), NAME-default before others. A relative path starts at the current folder when
+// it comes from the command line, else at the scenario file's. Throws Error (kInput) when there is none.
+sim::Calibration find_calibration(const plan::Scenario& scenario, const config::ScenarioSource& source);
+
+// Simulates one step.
+sim::Prediction predict(const Prepared& prepared, const sim::Calibration& calibration, const sim::SimOptions& options);
+
+// Warns (W301) of a calibration that was named for another device. `source` is where the scenario came from; on OOM it
+// is read again with what would make the plan smaller.
+report::SimulationReport report_of(const Prepared& prepared, const config::ScenarioSource& source,
+                                   const sim::Calibration& calibration, const sim::Prediction& prediction);
+
+// Output files that can be written (empty: not wanted), that differ from each other and from the scenario's own file.
+// Throws Error: kUsage for the last two, kEnvironment for the first.
+void require_outputs(const std::vector<std::string>& paths, const config::ScenarioSource& source);
+
+}  // namespace stepcast::cli

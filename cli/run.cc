@@ -1,0 +1,152 @@
+// stepcast run: executes a plan on this machine, ranks as threads.
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "base/quantity.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/pipeline.h"
+#include "cli/reference.h"
+#include "cli/scenario_options.h"
+#include "exec/executor.h"
+#include "program/lifetimes.h"
+#include "report/file.h"
+#include "report/perfetto.h"
+#include "report/run_report.h"
+
+namespace stepcast::cli {
+namespace {
+
+struct RunOptions {
+  ScenarioOptions scenario;
+  std::string backend;
+  std::string ranks_as = "threads";
+  int steps = 5;
+  bool reference = false;
+  bool json = false;
+  std::string trace;
+};
+
+constexpr const char* kExamples = R"(Examples
+  stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --reference --steps 3
+  stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --trace run.pftrace
+  stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --reference --set plan.zero=3 --set plan.tp=1
+
+The executor checks plans and the simulator; it is not a fast trainer. Exits 1 when it differs from the reference or
+when its ops or bytes differ from the simulation, 6 when a rank fails.)";
+
+void require_supported(const RunOptions& options) {
+  if (options.backend == "cuda") {
+    throw Error(ErrorKind::kUnsupported, "--backend cuda is known, not supported yet", {}, {"--backend cpu"});
+  }
+  if (options.ranks_as == "processes") {
+    throw Error(ErrorKind::kUnsupported, "--ranks-as processes is known, not supported yet", {},
+                {"--ranks-as threads"});
+  }
+}
+
+// Peak bytes of all ranks together.
+double total_peak(const program::CheckedProgram& p) {
+  std::vector<double> peaks;
+  for (std::size_t i = 0; i < p.program().rank_programs.size(); ++i) {
+    const program::RankProgramId id(i);
+    const program::RankProgram& r = p.program().rank_programs[id];
+    peaks.push_back(static_cast<double>(program::derive_lifetimes(p.program(), r, p.resolution(id)).peak));
+  }
+  double sum = 0;
+  for (const program::Rank& rank : p.program().ranks) sum += peaks.at(rank.program.value);
+  return sum;
+}
+
+void require_memory(double bytes) {
+  const double machine = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes <= machine) return;
+  throw Error(ErrorKind::kEnvironment,
+              "the ranks need " + format_quantity(bytes, Dimension::kBytes) + " together, this machine has " +
+                  format_quantity(machine, Dimension::kBytes),
+              {}, {"run a smaller model of the same plan, such as --set model.num_hidden_layers=2"});
+}
+
+report::EngineChecks checks_of(const Prepared& prepared, const config::ScenarioSource& source,
+                               const trace::Trace& measured) {
+  const sim::Calibration calibration = find_calibration(prepared.scenario(), source);
+  const sim::Prediction prediction = predict(prepared, calibration, {});
+  return report::check_engines(measured, sim::to_trace(prediction, *prepared.program));
+}
+
+void execute_steps(const RunOptions& options, const Prepared& prepared, exec::Executor& executor, Reference* reference,
+                   report::RunReport& result) {
+  for (int i = 0; i < options.steps; ++i) {
+    throw_if_interrupted();
+    const exec::StepResult measured = executor.run_step();
+    report::RunStep step{.step_time_s = measured.time.seconds(), .loss = measured.loss};
+    if (reference != nullptr) reference->compare_step(*prepared.program, executor, step);
+    result.steps.push_back(step);
+  }
+  throw_if_interrupted();
+}
+
+int run(const RunOptions& options) {
+  require_supported(options);
+  const config::ScenarioSource source = source_of(options.scenario);
+  require_outputs({options.trace}, source);
+  const Prepared prepared = prepare(source);
+  std::optional<Reference> reference;
+  const double bytes = total_peak(*prepared.program);
+  require_memory(bytes);
+  if (options.reference) {
+    reference.emplace(prepared.scenario());
+    require_memory(bytes + total_peak(reference->program()));
+  }
+  exec::Executor executor(*prepared.program, {});
+  report::RunReport result;
+  result.scenario = prepared.scenario();
+  result.cores = std::max(1U, std::thread::hardware_concurrency());
+  result.fingerprint = prepared.program->fingerprint();
+  result.warnings = prepared.read.warnings;
+  result.trace_path = options.trace;
+  execute_steps(options, prepared, executor, reference ? &*reference : nullptr, result);
+  const trace::Trace& measured = executor.last_trace();
+  if (reference) result.reference = reference->comparison();
+  result.checks = checks_of(prepared, source, measured);
+  for (const trace::Track& track : measured.tracks)
+    result.allocated_bytes = std::max(result.allocated_bytes, track.peak);
+  using enum program::Stream;
+  result.p2p_beside_compute = report::beside_compute(measured, {kSendNext, kRecvPrev, kSendPrev, kRecvNext});
+  result.dp_beside_compute = report::beside_compute(measured, {kDp});
+  if (!options.trace.empty()) {
+    report::write_file_atomically(options.trace,
+                                  report::to_perfetto(measured, report::labels_of(prepared.program->program())));
+  }
+  print(options.json ? report::run_json(result) : report::run_screen(result));
+  return result.passes() ? 0 : static_cast<int>(ErrorKind::kSubject);
+}
+
+}  // namespace
+
+Command run_command(CLI::App& parent) {
+  const auto options = std::make_shared<RunOptions>();
+  CLI::App* app = parent.add_subcommand("run", "execute a plan for real on this machine");
+  add_scenario_options(*app, options->scenario);
+  app->add_option("--backend", options->backend, "cpu; cuda is not supported yet")
+      ->required()
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  app->add_option("--ranks-as", options->ranks_as, "threads; processes is not supported yet")
+      ->check(CLI::IsMember({"threads", "processes"}));
+  app->add_option("--steps", options->steps, "steps to execute (default 5)")->check(CLI::Range(1, 1000000));
+  app->add_flag("--reference", options->reference, "compare losses and gradients with the same training on one rank");
+  app->add_option("--trace", options->trace, "write the last step as a Perfetto file")
+      ->type_name("F.pftrace")
+      ->check(refuse_empty);
+  app->add_flag("--json", options->json, "one JSON object on standard output");
+  app->footer(kExamples);
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace stepcast::cli

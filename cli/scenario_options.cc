@@ -1,0 +1,133 @@
+// A table of flags, each a short form of one field.
+#include "cli/scenario_options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+#include "config/document.h"
+#include "config/search.h"
+
+namespace stepcast::cli {
+namespace {
+
+struct Flag {
+  const char* name;
+  const char* field;
+  const char* help;
+};
+
+constexpr std::array<Flag, 18> kFlags = {{
+    {"--cluster", "cluster", "cluster or node preset, or a file; the positional argument is then a model"},
+    {"--gpus", "gpus", "devices used"},
+    {"--framework", "framework", "plain or megatron-core: defaults and validity rules"},
+    {"--seq", "training.sequence_length", "tokens per sequence"},
+    {"--gbs", "training.global_batch_size", "sequences per step"},
+    {"--precision", "training.precision", "bf16 or fp32"},
+    {"--tp", "plan.tp", "tensor parallel degree"},
+    {"--cp", "plan.cp", "context parallel degree"},
+    {"--pp", "plan.pp", "pipeline parallel degree"},
+    {"--vp", "plan.vp", "virtual stages per pipeline rank"},
+    {"--dp", "plan.dp", "data parallel degree (derived when not given)"},
+    {"--ep", "plan.ep", "expert parallel degree"},
+    {"--mbs", "plan.micro_batch_size", "sequences per microbatch"},
+    {"--zero", "plan.zero", "0, 1 or 3"},
+    {"--schedule", "plan.schedule", "gpipe, 1f1b or interleaved_1f1b"},
+    {"--recompute", "plan.recompute", "none, full or selective"},
+    {"--layout", "plan.layout", "items of each virtual stage"},
+    {"--sp", "plan.sequence_parallel", "sequence parallelism: true or false"},
+}};
+
+constexpr const char* kScenarioExample = "stepcast simulate scenarios/runs/llama-3.1-8b-h100x8.yaml";
+constexpr const char* kModelFlags = " --cluster hgx-h100 --gpus 8 --seq 8192 --gbs 128 --tp 2";
+
+bool is_yaml(const std::string& subject) { return subject.ends_with(".yaml") || subject.ends_with(".yml"); }
+
+// A Hugging Face config states its model_type, Meta's params.json dim and n_layers; no scenario has these at its top.
+// What cannot be read is left to the scenario reader, which says why.
+bool is_model_file(const std::string& path) {
+  try {
+    const config::Node root = config::parse_document(config::read_file(path), path);
+    const bool meta = root.find("dim") != nullptr && root.find("n_layers") != nullptr;
+    return root.find("model_type") != nullptr || meta;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// A JSON file by what it holds, a folder by its config.json, another name by the presets.
+bool is_model(const std::string& subject, const config::SearchPath& search) {
+  std::error_code fault;
+  if (is_yaml(subject)) return false;
+  if (subject.ends_with(".json")) return is_model_file(subject);
+  if (std::filesystem::is_directory(subject, fault)) {
+    return std::filesystem::exists(std::filesystem::path(subject) / "config.json", fault);
+  }
+  if (std::filesystem::exists(subject, fault)) return false;
+  const std::vector<std::string> names = config::preset_names(config::PresetKind::kModel, search);
+  return std::find(names.begin(), names.end(), subject) != names.end();
+}
+
+// The subject as the scenario's file or as its model.
+void take_subject(const ScenarioOptions& options, config::ScenarioSource& source) {
+  const std::string& subject = options.subject;
+  const bool has_cluster = !options.flag_values.at(0).empty();
+  if (subject.empty() && has_cluster) return;
+  if (subject.empty()) {
+    throw Error(ErrorKind::kUsage, "which scenario? A file, or a model with --cluster, --gpus, --seq and --gbs", {},
+                {kScenarioExample, std::string("stepcast simulate llama-3.1-8b") + kModelFlags});
+  }
+  if (!has_cluster && is_model(subject, source.search)) {
+    throw Error(ErrorKind::kUsage, subject + " is a model; a model needs --cluster, --gpus, --seq and --gbs", {},
+                {"for example: stepcast simulate " + subject + kModelFlags});
+  }
+  // With --cluster a scenario file keeps its model, only its cluster is replaced; a name that is no file is a model's,
+  // known or not.
+  const bool is_scenario = is_yaml(subject) || (subject.ends_with(".json") && !is_model_file(subject));
+  if (!has_cluster || is_scenario) {
+    source.file = subject;
+  } else {
+    source.settings.push_back({"model", subject, subject});
+  }
+}
+
+}  // namespace
+
+void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
+  command.add_option("scenario", options.subject, "scenario file (YAML or JSON), or a model together with --cluster")
+      ->type_name("SCENARIO|MODEL");
+  options.flag_values.resize(kFlags.size());
+  for (std::size_t i = 0; i < kFlags.size(); ++i) {
+    command.add_option(kFlags[i].name, options.flag_values[i], kFlags[i].help)->group("Scenario")->type_name("V");
+  }
+  command.add_option("--set", options.settings, "override any field, such as plan.tp=4; may be repeated")
+      ->group("Scenario")
+      ->type_name("K=V")
+      ->allow_extra_args(false)  // one value each, else it would take the scenario that follows
+      ->take_all();
+  command.add_option("--calibration", options.calibration, "constants to use: a name or a file")
+      ->group("Scenario")
+      ->type_name("F");
+}
+
+config::ScenarioSource source_of(const ScenarioOptions& options) {
+  config::ScenarioSource source;
+  const char* const path = std::getenv("STEPCAST_PATH");
+  source.search = config::split_search_path(path == nullptr ? "" : path);
+  take_subject(options, source);
+  for (std::size_t i = 0; i < kFlags.size(); ++i) {
+    const std::string& value = options.flag_values[i];
+    if (!value.empty()) source.settings.push_back({kFlags[i].field, value, std::string(kFlags[i].name) + " " + value});
+  }
+  for (const std::string& setting : options.settings) source.settings.push_back(config::parse_setting(setting));
+  if (!options.calibration.empty()) {
+    source.settings.push_back({"calibration", options.calibration, "--calibration " + options.calibration});
+  }
+  return source;
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,31 @@
+// The options that say which scenario: a file, or a model with flags, and --set on top.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/source.h"
+
+namespace CLI {
+class App;
+}
+
+namespace stepcast::cli {
+
+struct ScenarioOptions {
+  std::string subject;                   // a scenario file; with --cluster a model
+  std::vector<std::string> flag_values;  // parallel to the table of flags; empty where not given
+  std::vector<std::string> settings;     // --set K=V
+  std::string calibration;
+};
+
+// Adds them to a command. `options` must outlive the parse.
+void add_scenario_options(CLI::App& command, ScenarioOptions& options);
+
+// The source they describe: the file, then flags, then --set, in this order. With --cluster a subject that is neither
+// YAML nor a scenario in JSON is a model. Directories of STEPCAST_PATH (colon-separated) are searched for presets; this
+// is the one place that reads the environment. Throws Error (kUsage) without a subject, and for a model without
+// --cluster.
+config::ScenarioSource source_of(const ScenarioOptions& options);
+
+}  // namespace stepcast::cli

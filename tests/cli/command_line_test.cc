@@ -1,0 +1,312 @@
+// The command line as scripts rely on it: exit codes, JSON on standard output only, identical bytes, output files.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tests/cli/program_run.h"
+
+namespace stepcast::cli {
+namespace {
+
+const char* const kTiny = "scenarios/runs/tiny-llama-tp2-pp2.yaml";
+const char* const kEight = "scenarios/runs/llama-3.1-8b-h100x8.yaml";
+
+struct ExitCase {
+  std::string arguments;
+  int code;
+};
+
+TEST(CommandLine, KeepsItsExitCodes) {
+  const std::string tiny = kTiny;
+  const std::vector<ExitCase> cases = {
+      {"", 0},
+      {"--version", 0},
+      {"--help", 0},
+      {"help", 0},
+      {"help exit-codes", 0},
+      {"simulate --help", 0},
+      {"help run", 0},
+      {"frobnicate", 2},
+      {"simulate", 2},
+      {"simulate llama-3.1-8b", 2},
+      {"simulate scenarios/models/llama-3.1-8b.json", 2},
+      {"simulate " + tiny + " --frobnicate", 2},
+      {"simulate " + tiny + " extra.yaml", 2},
+      {"simulate " + tiny + " --set plan.tp", 2},
+      {"run " + tiny, 2},
+      {"run " + tiny + " --backend tpu", 2},
+      {"run " + tiny + " --backend cpu --steps 0", 2},
+      {"simulate none.yaml", 3},
+      {"simulate " + tiny + " --set plan.tpp=2", 3},
+      {"simulate " + tiny + " --set training.sequence_length=0", 3},
+      {"simulate " + tiny + " --set plan.pp=5", 3},
+      {"simulate " + tiny + " --calibration none", 3},
+      {"simulate no-such-model", 3},
+      {"check " + tiny, 0},
+      {"check " + tiny + " --set gpus=20 --set plan.pp=5", 1},
+      {"check none.yaml", 3},
+      {"simulate " + tiny + " --cp 2", 4},
+      {"simulate " + tiny + " --symbols trace.pftrace", 4},
+      {"run " + tiny + " --backend cuda", 4},
+      {"run " + tiny + " --backend cpu --ranks-as processes", 4},
+      {"sweep " + tiny, 4},
+      {"simulate " + std::string(kEight) + " --set plan.zero=3", 4},
+      {"simulate " + tiny + " --trace /nonexistent/step.pftrace", 5},
+      {"run " + std::string(kEight) +
+           " --backend cpu --set training.global_batch_size=1024 --set plan.zero=0 --tp 1 --pp 1",
+       5},
+  };
+  for (const ExitCase& c : cases) {
+    const ProgramRun run = stepcast(c.arguments);
+    EXPECT_EQ(run.exit_code, c.code) << "stepcast " << c.arguments << "\n" << run.err;
+    if (c.code >= 2) {
+      EXPECT_EQ(run.out, "") << c.arguments;
+      EXPECT_NE(run.err, "") << c.arguments;
+    }
+  }
+}
+
+TEST(CommandLine, GreetsWithoutArguments) {
+  const ProgramRun run = stepcast("");
+  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 13);
+  EXPECT_NE(run.out.find("stepcast simulate scenarios/runs/llama-3.1-8b-h100x8.yaml"), std::string::npos);
+}
+
+TEST(Simulate, AnswersForLlama8bOnEightH100) {
+  const ProgramRun run = stepcast(std::string("simulate ") + kEight + " --json");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["schema"], "stepcast/simulate/1");
+  EXPECT_EQ(json["gpus"], 8);
+  // Published safetensors metadata of Llama 3.1 8B.
+  EXPECT_EQ(json["parameters"], 8030261248);
+  EXPECT_EQ(json["plan"]["dp"], 2);
+  EXPECT_EQ(json["evidence"]["nearest_published"]["id"], "dgxc-001");
+  EXPECT_TRUE(json["band"]["low_s"].is_null());
+  // 128 sequences of 8,192 tokens: 1,048,576 tokens at 6 * 7.504e9 + 12 * 32 * 4096 * 8192 FLOPs on 8 x 989.5 TFLOP/s
+  // take at least 7.6 s; nobody trains below a tenth of the peak with this plan.
+  const double step = json["step_time_s"];
+  EXPECT_GT(step, 7.6);
+  EXPECT_LT(step, 76);
+  const auto& time = json["time_s"];
+  double sum = 0;
+  for (const char* key : {"compute", "optimizer", "host", "bubble"}) sum += time[key].get<double>();
+  for (const auto& [kind, seconds] : time["exposed"].items()) sum += seconds.get<double>();
+  EXPECT_NEAR(sum, step, 1e-9 * step);
+  EXPECT_EQ(json["rank_classes"], 2);
+  // What the driver reports of 80 GiB, in bytes: 81,559 MiB.
+  EXPECT_EQ(json["memory"]["capacity_bytes"], 81559LL << 20);
+  // Sequence parallelism gathers 8,192 x 4,096 elements of 2 bytes before each of a layer's two blocks.
+  bool gathers = false;
+  for (const auto& c : json["collectives"]) {
+    gathers = gathers || (c["group"] == "tp" && c["op"] == "all_gather" && c["bytes"] == 8192 * 4096 * 2);
+  }
+  EXPECT_TRUE(gathers) << json["collectives"];
+}
+
+TEST(Simulate, FoldsWithoutChangingTheAnswer) {
+  const auto folded = nlohmann::json::parse(stepcast(std::string("simulate --json ") + kTiny).out);
+  const auto flat = nlohmann::json::parse(stepcast(std::string("simulate --json --no-fold ") + kTiny).out);
+  for (const char* key : {"step_time_s", "time_s", "memory", "stages", "fingerprint"})
+    EXPECT_EQ(folded[key], flat[key]) << key;
+  EXPECT_EQ(flat["rank_classes"], 4);
+}
+
+TEST(Simulate, WritesTheSameBytesTwice) {
+  const std::string first = scratch("a.pftrace");
+  const std::string second = scratch("b.pftrace");
+  const std::string arguments = std::string("simulate --json ") + kTiny + " --trace ";
+  const ProgramRun a = stepcast(arguments + first);
+  const ProgramRun b = stepcast(arguments + second);
+  ASSERT_EQ(a.exit_code, 0) << a.err;
+  EXPECT_EQ(a.out, b.out);
+  EXPECT_GT(file_text(first).size(), 1000U);
+  EXPECT_EQ(file_text(first), file_text(second));
+  std::filesystem::remove(first);
+  std::filesystem::remove(second);
+}
+
+TEST(Simulate, SaysTheSameFromFlagsAsFromAFile) {
+  const auto file = nlohmann::json::parse(stepcast(std::string("simulate --json ") + kEight).out);
+  const ProgramRun run = stepcast(
+      "simulate llama-3.1-8b --cluster hgx-h100 --gpus 8 --seq 8192 --gbs 128 --tp 2 --pp 2 --framework megatron-core "
+      "--json "
+      "--set name=llama-3.1-8b-h100x8");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto flags = nlohmann::json::parse(run.out);
+  EXPECT_EQ(file["fingerprint"], flags["fingerprint"]);
+  EXPECT_EQ(file["step_time_s"], flags["step_time_s"]);
+}
+
+TEST(Simulate, AnswersInFullWhenItDoesNotFit) {
+  // 18 bytes per parameter of an 8 B model on one 80 GB device.
+  const std::string arguments = std::string("simulate ") + kEight + " --set plan.tp=1 --set plan.pp=1 --set gpus=1";
+  const ProgramRun run = stepcast(arguments + " --json");
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["memory"]["verdict"], "oom");
+  EXPECT_GT(json["step_time_s"].get<double>(), 0);
+  const ProgramRun screen = stepcast(arguments);
+  EXPECT_EQ(screen.exit_code, 1);
+  EXPECT_TRUE(screen.out.starts_with("OOM  stage 0 needs ")) << screen.out;
+  // One device leaves no degree to raise and no peer to share states with; recompute does not shrink 18 bytes per
+  // parameter.
+  EXPECT_NE(screen.out.find("no single change"), std::string::npos) << screen.out;
+}
+
+TEST(Simulate, OffersOnlyRemediesThatCheckAccepts) {
+  // A replica a device: 6 bytes of 8.03e9 parameters and an eighth of 12 are 56 GiB, and 32 layers keep about 139 kB a
+  // token, 34 GiB for 8,192. Of 79.6 GiB.
+  const std::string arguments = std::string(kEight) + " --set plan.tp=1 --set plan.pp=1 --set plan.zero=1";
+  const ProgramRun run = stepcast("simulate " + arguments);
+  ASSERT_EQ(run.exit_code, 1) << run.err;
+  // Megatron-Core refuses zero 3.
+  const std::string next = "next: --set plan.recompute=full  or  --set plan.tp=2  or  --set plan.pp=2\n";
+  EXPECT_TRUE(run.out.ends_with(next)) << run.out;
+  for (const char* remedy : {"plan.recompute=full", "plan.tp=2", "plan.pp=2"}) {
+    EXPECT_EQ(stepcast("check " + arguments + " --set " + remedy).exit_code, 0) << remedy;
+  }
+}
+
+TEST(Simulate, TakesACalibrationPathOfTheCommandLineFromTheCurrentFolder) {
+  const std::string arguments = std::string("simulate --json ") + kEight;
+  const ProgramRun named = stepcast(arguments + " --calibration h100-default");
+  const ProgramRun run = stepcast(arguments + " --calibration scenarios/calibrations/h100-default.yaml");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out, named.out);
+  const ProgramRun missing = stepcast(arguments + " --calibration scenarios/none.yaml");
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_NE(missing.err.find("--calibration scenarios/none.yaml"), std::string::npos) << missing.err;
+}
+
+TEST(Simulate, WarnsOfAnotherDevicesCalibration) {
+  const std::string arguments = std::string("simulate --json ") + kEight + " --calibration ";
+  const auto warnings_with = [&](const std::string& name) {
+    return nlohmann::json::parse(stepcast(arguments + name).out)["warnings"].dump();
+  };
+  EXPECT_NE(warnings_with("cpu-reference").find("W301 calibration cpu-reference"), std::string::npos);
+  EXPECT_EQ(warnings_with("h100-default").find("W301"), std::string::npos);
+}
+
+TEST(Simulate, KeepsAJsonScenarioWhenItsClusterIsReplaced) {
+  const std::string file = scratch("scenario.json");
+  std::ofstream(file) << R"({"model": "llama-3.2-1b", "cluster": "local-cpu", "gpus": 2,
+                             "training": {"sequence_length": 1024, "global_batch_size": 8}, "plan": {"tp": 2}})";
+  const ProgramRun run = stepcast("simulate " + file + " --cluster hgx-h100 --json");
+  std::filesystem::remove(file);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["plan"]["tp"], 2);
+  // NVIDIA H100 data sheet: 989.5 TFLOP/s of dense bf16.
+  EXPECT_NEAR(json["peak_tflops"].get<double>(), 989.5, 0.1);
+  const ProgramRun model =
+      stepcast("simulate scenarios/models/llama-3.2-1b.json --cluster hgx-h100 --gpus 2 --seq 1024 --gbs 8 --json");
+  EXPECT_EQ(model.exit_code, 0) << model.err;
+}
+
+TEST(Simulate, SaysWhatAModelNeeds) {
+  const ProgramRun run = stepcast("simulate llama-3.1-8b");
+  EXPECT_NE(run.err.find("a model needs --cluster, --gpus, --seq and --gbs"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("stepcast simulate llama-3.1-8b --cluster hgx-h100"), std::string::npos) << run.err;
+}
+
+TEST(Simulate, KeepsItsScreenWithinItsColumns) {
+  for (const char* scenario : {kTiny, kEight}) {
+    const ProgramRun run = stepcast(std::string("simulate ") + scenario);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    std::istringstream lines(run.out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
+  }
+}
+
+TEST(Simulate, SearchesPresetsOnStepcastPath) {
+  const std::filesystem::path folder = scratch("presets");
+  std::filesystem::create_directories(folder / "models");
+  std::filesystem::copy_file(std::string(STEPCAST_SOURCE_DIR) + "/scenarios/models/llama-3.2-1b.json",
+                             folder / "models" / "my-model.json");
+  const std::string arguments = "simulate my-model --cluster hgx-h100 --gpus 8 --seq 1024 --gbs 8 --json";
+  EXPECT_EQ(stepcast(arguments).exit_code, 3);
+  ::setenv("STEPCAST_PATH", folder.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): tests run one at a time
+  const ProgramRun run = stepcast(arguments);
+  ::unsetenv("STEPCAST_PATH");  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Check, ShowsWhereEachValueComesFrom) {
+  const ProgramRun run = stepcast(std::string("check --show-config --set plan.vp=1 ") + kTiny);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("--set plan.vp=1"), std::string::npos);
+  EXPECT_NE(run.out.find("tiny-llama-tp2-pp2.yaml:"), std::string::npos);
+}
+
+TEST(Check, ListsBrokenRulesAsJson) {
+  const ProgramRun run = stepcast(std::string("check --json --set gpus=20 --set plan.pp=5 ") + kTiny);
+  EXPECT_EQ(run.exit_code, 1);
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["valid"], false);
+  ASSERT_GE(json["violations"].size(), 1U);
+  EXPECT_EQ(json["violations"][0]["kind"], "input");
+}
+
+TEST(Check, TellsUnsupportedFromBroken) {
+  const std::string arguments = std::string(kEight) + " --set plan.zero=3";
+  const ProgramRun screen = stepcast("check " + arguments);
+  EXPECT_EQ(screen.exit_code, 4);
+  EXPECT_TRUE(screen.out.starts_with("UNSUPPORTED  ")) << screen.out;
+  const ProgramRun run = stepcast("check --json " + arguments);
+  EXPECT_EQ(run.exit_code, 4);
+  EXPECT_EQ(nlohmann::json::parse(run.out)["violations"][0]["kind"], "unsupported");
+}
+
+TEST(Run, ReproducesTheSingleRankReference) {
+  const std::string trace = scratch("run.pftrace");
+  const ProgramRun run =
+      stepcast(std::string("run --backend cpu --reference --steps 3 --json --trace ") + trace + " " + kTiny);
+  ASSERT_EQ(run.exit_code, 0) << run.err << run.out;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["backend"], "cpu");
+  EXPECT_EQ(json["ranks"], 4);
+  EXPECT_EQ(json["steps"].size(), 3U);
+  EXPECT_LE(json["loss_error"].get<double>(), 1e-5);
+  EXPECT_LE(json["gradient_error"].get<double>(), 1e-4);
+  EXPECT_EQ(json["checks"]["measured_ops"], json["checks"]["simulated_ops"]);
+  EXPECT_EQ(json["checks"]["memory_differences"].size(), 0U);
+  EXPECT_GT(file_text(trace).size(), 1000U);
+  std::filesystem::remove(trace);
+}
+
+TEST(Run, StartsItsScreenWithTheVerdict) {
+  const ProgramRun run = stepcast(std::string("run --backend cpu --reference --steps 1 ") + kTiny);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.out.starts_with("PASS  same as 1 rank: loss ")) << run.out;
+  EXPECT_NE(run.out.find("not GPU numbers"), std::string::npos);
+}
+
+TEST(Run, EndsAtAnInterruptWithoutAFile) {
+  const std::string trace = scratch("interrupted.pftrace");
+  EXPECT_EQ(interrupted({"run", "--backend", "cpu", "--steps", "1000000", "--trace", trace, kTiny}), 130);
+  EXPECT_FALSE(std::filesystem::exists(trace));
+}
+
+TEST(Dump, PrintsTheProgram) {
+  const ProgramRun run = stepcast(std::string("dump ") + kTiny);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("stage0"), std::string::npos);
+}
+
+TEST(Dump, GivesTheSameTextAsJson) {
+  const ProgramRun run = stepcast(std::string("dump --json ") + kTiny);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["schema"], "stepcast/dump/1");
+  EXPECT_EQ(json["text"], stepcast(std::string("dump ") + kTiny).out);
+  const auto simulated = nlohmann::json::parse(stepcast(std::string("simulate --json ") + kTiny).out);
+  EXPECT_EQ(json["fingerprint"], simulated["fingerprint"]);
+}
+
+}  // namespace
+}  // namespace stepcast::cli
