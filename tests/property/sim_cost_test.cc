@@ -1,0 +1,146 @@
+// More bandwidth or a faster device never makes any op slower, over random shapes and the shipped constants.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "sim/cost/analytic.h"
+#include "sim/cost/calibration_reader.h"
+
+namespace stepcast::sim {
+namespace {
+
+using program::Access;
+using program::DType;
+using program::Op;
+using program::OpKind;
+using program::TensorType;
+
+Calibration shipped() {
+  std::ifstream file(std::string(STEPCAST_SOURCE_DIR) + "/scenarios/calibrations/h100-default.yaml");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return read_calibration(text.str(), "h100-default");
+}
+
+// The rates of an H100 node; what matters here is only that each can be raised.
+topology::Cluster node() {
+  topology::Cluster c;
+  c.node.device.peak_bf16 = FlopsPerSecond(989.5e12);
+  c.node.device.peak_fp32 = FlopsPerSecond(67e12);
+  c.node.device.memory_bandwidth = BytesPerSecond(3.35e12);
+  c.node.devices = 8;
+  c.node.scale_up = {BytesPerSecond(450e9), 8};
+  c.node.host_link = BytesPerSecond(52e9);
+  return c;
+}
+
+struct PricedOp {
+  Op op;
+  std::vector<TensorType> types;
+};
+
+PricedOp make(OpKind kind, std::vector<std::pair<TensorType, Access>> operands) {
+  PricedOp p;
+  p.op.kind = kind;
+  for (const auto& [type, access] : operands) {
+    p.op.operands.push_back({false, static_cast<std::uint16_t>(p.types.size()), access});
+    p.types.push_back(type);
+  }
+  return p;
+}
+
+// A matmul, an attention, a norm and an all-reduce of random sizes.
+std::vector<PricedOp> random_ops(std::uint64_t seed) {
+  const RandomStream random(seed, "ops");
+  std::uint64_t draw = 0;
+  const auto size = [&](std::int64_t most) {
+    return 1 + static_cast<std::int64_t>(random.integer_at(draw++, static_cast<std::uint64_t>(most)));
+  };
+  const std::int64_t m = size(8192);
+  const std::int64_t n = size(8192);
+  const std::int64_t k = size(8192);
+  std::vector<PricedOp> ops;
+  ops.push_back(make(OpKind::kMatmul, {{{DType::kBf16, {m, k}}, Access::kRead},
+                                       {{DType::kBf16, {n, k}}, Access::kRead},
+                                       {{DType::kBf16, {m, n}}, Access::kWrite}}));
+  const std::int64_t heads = size(32);
+  const std::int64_t width = heads * 128;
+  ops.push_back(make(OpKind::kAttentionForward, {{{DType::kBf16, {m, 3 * width}}, Access::kRead},
+                                                 {{DType::kBf16, {m, width}}, Access::kWrite},
+                                                 {{DType::kF32, {m, heads}}, Access::kWrite}}));
+  ops.back().op.attributes.heads = static_cast<std::int32_t>(heads);
+  ops.back().op.attributes.kv_heads = static_cast<std::int32_t>(heads);
+  ops.back().op.attributes.head_dim = 128;
+  ops.push_back(make(OpKind::kAdd, {{{DType::kF32, {m, n}}, Access::kRead},
+                                    {{DType::kF32, {m, n}}, Access::kRead},
+                                    {{DType::kF32, {m, n}}, Access::kWrite}}));
+  ops.push_back(make(OpKind::kAllReduce, {{{DType::kF32, {m, n}}, Access::kAccumulate}}));
+  return ops;
+}
+
+Duration price(const AnalyticCostModel& model, const PricedOp& p, std::int64_t members) {
+  if (!program::is_communication(p.op.kind)) return model.op_time(p.op, p.types, model.device_class(0));
+  std::vector<std::int32_t> devices;
+  for (std::int32_t i = 0; i < members; ++i) devices.push_back(i);
+  return model.collective_time(p.op, p.types, model.path_class(devices), members);
+}
+
+TEST(CostProperty, FasterHardwareNeverSlowsAnOp) {
+  const Calibration constants = shipped();
+  const AnalyticCostModel before(node(), constants);
+  topology::Cluster flops = node();
+  flops.node.device.peak_bf16 = FlopsPerSecond(1500e12);
+  flops.node.device.peak_fp32 = FlopsPerSecond(100e12);
+  topology::Cluster memory = node();
+  memory.node.device.memory_bandwidth = BytesPerSecond(4.8e12);
+  topology::Cluster links = node();
+  links.node.scale_up.bandwidth = BytesPerSecond(900e9);
+  topology::Cluster device = node();
+  device.overrides = {{0, 0.9}};
+  int faster = 0;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    for (const PricedOp& p : random_ops(seed)) {
+      const auto members = static_cast<std::int64_t>(2 + seed % 7);
+      for (const topology::Cluster& cluster : {flops, memory, links, device}) {
+        const Duration after = price(AnalyticCostModel(cluster, constants), p, members);
+        const Duration base = price(before, p, members);
+        ASSERT_LE(after, base) << "seed " << seed << " " << program::to_string(p.op.kind);
+        faster += after < base ? 1 : 0;
+      }
+    }
+  }
+  // Of 16 (op, change) pairs at least these 7 always speed up: matmul by device; attention by FLOPs and device; the sum
+  // by memory and device; the all-reduce by links; and matmul by FLOPs or memory.
+  EXPECT_GE(faster, 500 * 7);
+}
+
+TEST(CostProperty, MoreWorkNeverTakesLess) {
+  const AnalyticCostModel model(node(), shipped());
+  const std::vector<std::int32_t> devices{0, 1, 2, 3};
+  const PathClass path = model.path_class(devices);
+  Duration reduce;
+  Duration message;
+  Duration matmul;
+  for (std::int64_t n = 1; n < (std::int64_t{1} << 28); n *= 2) {
+    const PricedOp all = make(OpKind::kAllReduce, {{{DType::kF32, {n}}, Access::kAccumulate}});
+    const Duration next_reduce = model.collective_time(all.op, all.types, path, 4);
+    const Duration next_message = model.p2p_time(Bytes(n), path);
+    const PricedOp mm = make(OpKind::kMatmul, {{{DType::kBf16, {n, 512}}, Access::kRead},
+                                               {{DType::kBf16, {512, 512}}, Access::kRead},
+                                               {{DType::kBf16, {n, 512}}, Access::kWrite}});
+    const Duration next_matmul = model.op_time(mm.op, mm.types, 0);
+    EXPECT_GT(next_reduce, reduce) << n;
+    EXPECT_GT(next_message, message) << n;
+    EXPECT_GT(next_matmul, matmul) << n;
+    reduce = next_reduce;
+    message = next_message;
+    matmul = next_matmul;
+  }
+}
+
+}  // namespace
+}  // namespace stepcast::sim
