@@ -40,9 +40,10 @@ std::string kind_name(const Node& node) {
 void collect_paths(const pb::Descriptor& schema, const std::string& prefix, std::vector<std::string>& paths) {
   for (int i = 0; i < schema.field_count(); ++i) {
     const pb::FieldDescriptor& field = *schema.field(i);
-    paths.push_back(joined(prefix, field.name()));
+    const std::string path = joined(prefix, field.name());
+    paths.push_back(path);
     if (field.cpp_type() == Type::CPPTYPE_MESSAGE && !is_map_entry(field)) {
-      collect_paths(*field.message_type(), paths.back(), paths);
+      collect_paths(*field.message_type(), path, paths);
     }
   }
 }
