@@ -20,7 +20,6 @@
 namespace stepcast::plan {
 namespace {
 
-using program::acc;
 using program::DType;
 using program::in;
 using program::MemoryClass;

@@ -43,7 +43,7 @@ struct PricedOp {
   std::vector<TensorType> types;
 };
 
-PricedOp make(OpKind kind, std::vector<std::pair<TensorType, Access>> operands) {
+PricedOp make(OpKind kind, const std::vector<std::pair<TensorType, Access>>& operands) {
   PricedOp p;
   p.op.kind = kind;
   for (const auto& [type, access] : operands) {

@@ -9,7 +9,6 @@
 namespace stepcast::sim {
 namespace {
 
-using program::Channel;
 using program::Stream;
 
 TimeParts parts_of(const program::CheckedProgram& p, const CostModel& costs, std::uint32_t rank) {

@@ -12,7 +12,6 @@
 namespace stepcast::sim {
 namespace {
 
-using program::Access;
 using program::Channel;
 using program::DType;
 using program::Op;

@@ -94,7 +94,7 @@ void TinyProgram::host_read(std::size_t program, const std::string& name, const 
   add(program, OpKind::kHostRead, name, stream, {{buffer, Access::kRead}});
 }
 
-void TinyProgram::group(const std::string& role, std::vector<std::uint32_t> members) {
+void TinyProgram::group(const std::string& role, const std::vector<std::uint32_t>& members) {
   std::vector<RankId> ranks;
   for (const std::uint32_t m : members) ranks.emplace_back(m);
   groups_.emplace_back(builder_.role(role), std::move(ranks));

@@ -49,7 +49,7 @@ class TinyProgram {
   void mark_graph(std::size_t program, std::uint32_t begin) {
     programs_[program].mark_graph({begin, programs_[program].call_count()});
   }
-  void group(const std::string& role, std::vector<std::uint32_t> members);
+  void group(const std::string& role, const std::vector<std::uint32_t>& members);
 
   program::CheckedProgram checked();
 
