@@ -42,8 +42,7 @@ TEST(Lowering, RanksOfAStageShareTheirProgram) {
   EXPECT_EQ(p.rank_programs.size(), 2u);
 }
 
-// The two inner stages of four have equal layers and equal neighbours by role, but keep different numbers of
-// microbatches in flight under 1F1B; under GPipe they are equal but for the layers' numbers in the paths.
+// Layers carry their global number, so no two stages share a program.
 TEST(Lowering, StagesDifferByTheirLayers) {
   const program::Program p = lower(make_scenario(TinyShape{}, TinyPlan{.name = "p", .pp = 4}));
   EXPECT_EQ(p.rank_programs.size(), 4u);
