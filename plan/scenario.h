@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,15 +77,27 @@ struct Plan {
   std::string rank_order = "tp-cp-ep-dp-pp";
 };
 
+// Random spread of op times: each op of each rank takes exp(sigma z) of its time, z standard normal, drawn anew per
+// sample.
+struct Jitter {
+  double compute_sigma = 0;
+  double comm_sigma = 0;
+  std::int32_t samples = 200;
+  std::uint64_t seed = 0;
+};
+
 struct Scenario {
   std::string name;
   Framework framework = Framework::kMegatronCore;
   models::Architecture model;
-  topology::Cluster cluster;
+  topology::Cluster cluster;            // perturbations included, as overrides of devices
+  std::vector<std::int32_t> placement;  // by rank: its device; empty: rank i on device i
   std::int64_t gpus = 0;
   Training training;
   Plan plan;
   std::string calibration = "auto";
+  std::map<std::string, std::string> environment;  // stack.env: NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE, NCCL_MAX_CTAS
+  std::optional<Jitter> jitter;
 
   std::int64_t microbatches() const {  // per data-parallel rank and step
     return training.global_batch_size / (plan.micro_batch_size * plan.dp);

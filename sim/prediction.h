@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -27,11 +28,20 @@ struct TimeParts {
   Duration bubble;                                // waiting for a partner, not for bytes
   std::array<Duration, kExposedCount> exposed{};  // by the kind of op waited for
   Duration sum() const;
+
+  // Of compute and optimizer: what they took longer than alone, because of communication beside them. Not in the sum.
+  Duration slowed;
 };
+
+// Kinds of time whose cost can be taken as zero ("if free").
+enum class Free : std::uint8_t { kNothing, kTp, kCp, kEp, kPp, kDp, kGather, kCopy, kHost, kOptimizer, kSlowdown };
 
 struct SimOptions {
   bool fold = true;
+  bool contention = true;     // on devices and on links; false: every op takes its time alone
   bool record_events = true;  // keep every op's times (traces, oracles)
+  Free free = Free::kNothing; // communication on streams of that kind, or what the name says, costs nothing; kSlowdown:
+                              // as contention = false
 };
 
 // The lifetimes of a rank program, whose blocks (many per call) all classes that run it share. Stands for
@@ -69,11 +79,37 @@ struct ClassResult {
   std::vector<trace::Event> events;  // issue order; empty unless recorded
 };
 
+// Communication of one kind over one role, of equal size and price: a line of the collectives table. Times are means
+// over the ranks that take part.
+struct CommunicationUse {
+  program::RoleId role;
+  program::OpKind kind = program::OpKind::kAllReduce;  // of messages: kSend
+  Exposed exposed_as = Exposed::kTp;
+  Bytes message;               // as program/ops/rules defines it
+  std::int64_t members = 0;    // of the group; of messages 2
+  std::int64_t ranks = 0;      // that take part
+  std::int64_t transfers = 0;  // over all ranks and the step
+  TransferCost cost;           // alone
+  Duration moving;             // over all its transfers: from the latest member's start to the end
+};
+
+// What the links of one tier carried in the step.
+struct TierUse {
+  std::string tier;  // as the cost model names it: scale_up, nic, or a shared link's tier
+  double bytes_per_rank = 0;  // out of a rank (scale_up, nic) or over all links of the tier / ranks; mean over ranks
+  double mean_utilisation = 0;  // of vendor capacity over the step, mean over the links in use
+  double peak_utilisation = 0;  // the highest of any link at any time
+  std::vector<std::pair<program::RoleId, double>> carries;  // bytes per rank by role, largest first
+};
+
 struct Prediction {
   Duration step;
   std::vector<ClassResult> classes;  // by class id
   std::vector<std::uint32_t> class_of_rank;
-  std::uint64_t events = 0;  // ops simulated
+  std::uint64_t events = 0;        // ops simulated
+  std::uint32_t link_classes = 0;  // of shared links in use
+  std::vector<CommunicationUse> communication;  // by role, kind, then size, the largest first
+  std::vector<TierUse> tiers;                   // nearest first
 };
 
 // Discrete-event engine. Costs come from `costs`, evaluated once per (segment op, device class, path class).

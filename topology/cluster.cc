@@ -9,6 +9,19 @@ Bytes usable_memory(const DeviceSpec& device) {
   return device.memory_visible.count > 0 ? device.memory_visible : device.memory;
 }
 
+DeviceOverride override_of(const Cluster& cluster, std::int32_t device) {
+  DeviceOverride whole{.device = device};
+  for (const DeviceOverride& change : cluster.overrides) {
+    if (change.device != device) continue;
+    whole.compute_time *= change.compute_time;
+    whole.memory_bandwidth *= change.memory_bandwidth;
+    whole.nic_bandwidth *= change.nic_bandwidth;
+    whole.nic_down = whole.nic_down || change.nic_down;
+    whole.latency += change.latency;
+  }
+  return whole;
+}
+
 double compute_time_factor(const Cluster& cluster, std::int32_t device) {
   double factor = 1.0;
   for (const DeviceOverride& change : cluster.overrides) {

@@ -27,9 +27,9 @@ bool is_host_stream(Stream s) { return s == Stream::kD2h || s == Stream::kH2d; }
 }  // namespace
 
 AnalyticCostModel::AnalyticCostModel(topology::Cluster cluster, Calibration calibration)
-    : cluster_(std::move(cluster)), calibration_(std::move(calibration)), compute_time_{1.0} {
-  for (const topology::DeviceOverride& o : cluster_.overrides) {
-    const double factor = topology::compute_time_factor(cluster_, o.device);
+    : network_(std::move(cluster)), calibration_(std::move(calibration)), compute_time_{1.0} {
+  for (const topology::DeviceOverride& o : this->cluster().overrides) {
+    const double factor = topology::compute_time_factor(this->cluster(), o.device);
     CHECK(std::isfinite(factor) && factor > 0, o.device, factor);
     const auto known = std::find(compute_time_.begin(), compute_time_.end(), factor);
     class_of_device_[o.device] = static_cast<DeviceClass>(known - compute_time_.begin());
@@ -45,7 +45,7 @@ DeviceClass AnalyticCostModel::device_class(std::int32_t device) const {
 PathClass AnalyticCostModel::path_class(std::span<const std::int32_t> devices) const {
   // A message to oneself names one device twice.
   const bool to_self = devices.size() == 2 && devices[0] == devices[1];
-  const topology::Path path = topology::path_of_group(cluster_, to_self ? devices.first(1) : devices);
+  const topology::GroupShape path = network_.shape_of(to_self ? devices.first(1) : devices);
   const auto known = std::find(paths_.begin(), paths_.end(), path);
   const auto number = static_cast<PathClass>(known - paths_.begin());
   if (known == paths_.end()) paths_.push_back(path);
@@ -53,7 +53,7 @@ PathClass AnalyticCostModel::path_class(std::span<const std::int32_t> devices) c
 }
 
 double AnalyticCostModel::peak_of(DType dtype) const {
-  const topology::DeviceSpec& device = cluster_.node.device;
+  const topology::DeviceSpec& device = cluster().node.device;
   // Double precision exists for finite differences of kernels only; it is taken at half the fp32 rate.
   if (dtype == DType::kF64) return device.peak_fp32.value / 2;
   return dtype == DType::kBf16 ? device.peak_bf16.value : device.peak_fp32.value;
@@ -66,7 +66,7 @@ double AnalyticCostModel::matmul_seconds(const Op& op, std::span<const TensorTyp
   const double ramp = 1 + calibration_.matmul_k_half / static_cast<double>(std::max<std::int64_t>(1, work.k));
   const double arithmetic = work.flops.count * ramp / (peak_of(dtype) * efficiency);
   const double bytes = count_of(work.read + work.written);
-  const double memory = bytes / (calibration_.matmul_memory * cluster_.node.device.memory_bandwidth.value);
+  const double memory = bytes / (calibration_.matmul_memory * cluster().node.device.memory_bandwidth.value);
   return std::sqrt(std::sqrt(fourth_power(arithmetic) + fourth_power(memory)));
 }
 
@@ -84,7 +84,7 @@ double AnalyticCostModel::attention_seconds(const Op& op, std::span<const Tensor
 }
 
 double AnalyticCostModel::copy_seconds(double bytes) const {
-  return calibration_.copy.latency.seconds() + bytes / (calibration_.copy.bandwidth * cluster_.node.host_link.value);
+  return calibration_.copy.latency.seconds() + bytes / (calibration_.copy.bandwidth * cluster().node.host_link.value);
 }
 
 double AnalyticCostModel::memory_share(OpKind kind) const {
@@ -115,7 +115,7 @@ double AnalyticCostModel::memory_share(OpKind kind) const {
   }
 }
 
-Duration AnalyticCostModel::op_time(const Op& op, std::span<const TensorType> operands, DeviceClass device) const {
+LocalCost AnalyticCostModel::local_cost(const Op& op, std::span<const TensorType> operands, DeviceClass device) const {
   CHECK(!program::is_communication(op.kind) && op.kind != OpKind::kJoin, op.name);
   CHECK(device < compute_time_.size(), device, compute_time_.size());
   // Whatever runs on a host stream crosses the host link, which a slow device does not slow down. A copy reads and
@@ -131,13 +131,13 @@ Duration AnalyticCostModel::op_time(const Op& op, std::span<const TensorType> op
     seconds = attention_seconds(op, operands);
   } else {
     const program::Work work = program::work_of(op, operands);
-    const double rate = memory_share(op.kind) * cluster_.node.device.memory_bandwidth.value;
+    const double rate = memory_share(op.kind) * cluster().node.device.memory_bandwidth.value;
     seconds = count_of(work.read + work.written) / rate;
   }
   return duration_rounded_up(compute_time_[device] * (seconds + calibration_.kernel_gap.seconds()));
 }
 
-Duration AnalyticCostModel::collective_time(const Op& op, std::span<const TensorType> operands, PathClass path,
+TransferCost AnalyticCostModel::collective_cost(const Op& op, std::span<const TensorType> operands, PathClass path,
                                             std::int64_t members) const {
   CHECK(path < paths_.size() && members >= 1, path, paths_.size(), members);
   // A group of one sends nothing; what is left is its kernel.
@@ -151,17 +151,17 @@ Duration AnalyticCostModel::collective_time(const Op& op, std::span<const Tensor
   // S (1 + sqrt(S0 / S)) written so that S = 0 is no special case.
   const double effective = bytes + std::sqrt(c.half_size * bytes);
   return duration_rounded_up(c.base_latency.seconds() + steps * c.step_latency.seconds() +
-                             effective * factor / (c.bandwidth * paths_[path].bandwidth.value));
+                             effective * factor / (c.bandwidth * paths_[path].port.value));
 }
 
-Duration AnalyticCostModel::p2p_time(Bytes message, PathClass path) const {
+TransferCost AnalyticCostModel::message_cost(Bytes message, PathClass path) const {
   CHECK(path < paths_.size(), path, paths_.size());
   const TransferConstants& c = calibration_.p2p;
-  const double bandwidth = paths_[path].bandwidth.value;
+  const double bandwidth = paths_[path].port.value;
   // A message to oneself stays in the device's memory: it is read and written there.
   const double seconds =
       bandwidth > 0 ? count_of(message) / (c.bandwidth * bandwidth)
-                    : 2 * count_of(message) / (calibration_.elementwise * cluster_.node.device.memory_bandwidth.value);
+                    : 2 * count_of(message) / (calibration_.elementwise * cluster().node.device.memory_bandwidth.value);
   return duration_rounded_up(c.latency.seconds() + seconds);
 }
 

@@ -18,7 +18,7 @@
 #include "sim/cost/calibration.h"
 #include "sim/cost/cost.h"
 #include "topology/cluster.h"
-#include "topology/path.h"
+#include "topology/network.h"
 
 namespace stepcast::sim {
 
@@ -30,16 +30,16 @@ class AnalyticCostModel : public CostModel {
   DeviceClass device_class(std::int32_t device) const override;
   // Throws Error (kUnsupported) for a group that no path of the cluster joins.
   PathClass path_class(std::span<const std::int32_t> devices) const override;
-  Duration op_time(const program::Op& op, std::span<const program::TensorType> operands,
+  LocalCost local_cost(const program::Op& op, std::span<const program::TensorType> operands,
                    DeviceClass device) const override;
-  Duration collective_time(const program::Op& op, std::span<const program::TensorType> operands, PathClass path,
+  TransferCost collective_cost(const program::Op& op, std::span<const program::TensorType> operands, PathClass path,
                            std::int64_t members) const override;
-  Duration p2p_time(Bytes message, PathClass path) const override;
+  TransferCost message_cost(Bytes message, PathClass path) const override;
   Duration launch_time(const program::Op& op) const override;
   Duration graph_launch_time() const override { return calibration_.graph_launch; }
 
   const Calibration& calibration() const { return calibration_; }
-  const topology::Cluster& cluster() const { return cluster_; }
+  const topology::Cluster& cluster() const { return network_.cluster(); }
 
  private:
   double matmul_seconds(const program::Op& op, std::span<const program::TensorType> operands) const;
@@ -48,11 +48,11 @@ class AnalyticCostModel : public CostModel {
   double memory_share(program::OpKind kind) const;
   double peak_of(program::DType dtype) const;
 
-  topology::Cluster cluster_;
+  topology::Network network_;
   Calibration calibration_;
   std::map<std::int32_t, DeviceClass> class_of_device_;  // devices with an override
   std::vector<double> compute_time_;                     // by device class; class 0 is nominal
-  mutable std::vector<topology::Path> paths_;            // by path class
+  mutable std::vector<topology::GroupShape> paths_;            // by path class
 };
 
 }  // namespace stepcast::sim

@@ -40,7 +40,7 @@ Duration PriceCache::local(program::SegmentId segment, std::uint32_t op, DeviceC
   if (known.second) prices.assign(first_.back(), kUnknown);
   Duration& price = prices[index_of(segment, op)];
   if (price == kUnknown) {
-    price = checked(costs_.op_time(program_.segments[segment].ops[op], operand_types(segment, op), device));
+    price = checked(costs_.local_cost(program_.segments[segment].ops[op], operand_types(segment, op), device).time);
   }
   return price;
 }
@@ -49,14 +49,14 @@ Duration PriceCache::collective(program::SegmentId segment, std::uint32_t op, Pa
   const auto [it, is_new] = collective_.try_emplace({index_of(segment, op), path, members}, kUnknown);
   if (is_new) {
     const program::Op& what = program_.segments[segment].ops[op];
-    it->second = checked(costs_.collective_time(what, operand_types(segment, op), path, members));
+    it->second = checked(costs_.collective_cost(what, operand_types(segment, op), path, members).time);
   }
   return it->second;
 }
 
 Duration PriceCache::message(Bytes bytes, PathClass path) {
   const auto [it, is_new] = message_.try_emplace({bytes.count, path}, kUnknown);
-  if (is_new) it->second = checked(costs_.p2p_time(bytes, path));
+  if (is_new) it->second = checked(costs_.message_cost(bytes, path).time);
   return it->second;
 }
 

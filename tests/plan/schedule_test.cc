@@ -150,14 +150,14 @@ class StubCosts final : public sim::CostModel {
       : forward_(forward), backward_(backward), message_(message) {}
   sim::DeviceClass device_class(std::int32_t) const override { return 0; }
   sim::PathClass path_class(std::span<const std::int32_t>) const override { return 0; }
-  Duration op_time(const Op& op, std::span<const program::TensorType>, sim::DeviceClass) const override {
+  sim::LocalCost local_cost(const Op& op, std::span<const program::TensorType>, sim::DeviceClass) const override {
     return op.name == "F" ? forward_ : op.name == "B" ? backward_ : Duration(0);
   }
-  Duration collective_time(const Op&, std::span<const program::TensorType>, sim::PathClass,
+  sim::TransferCost collective_cost(const Op&, std::span<const program::TensorType>, sim::PathClass,
                            std::int64_t) const override {
     return Duration(0);
   }
-  Duration p2p_time(Bytes, sim::PathClass) const override { return message_; }
+  sim::TransferCost message_cost(Bytes, sim::PathClass) const override { return message_; }
   Duration launch_time(const Op&) const override { return Duration(0); }
   Duration graph_launch_time() const override { return Duration(0); }
 

@@ -83,10 +83,10 @@ std::vector<PricedOp> random_ops(std::uint64_t seed) {
 }
 
 Duration price(const AnalyticCostModel& model, const PricedOp& p, std::int64_t members) {
-  if (!program::is_communication(p.op.kind)) return model.op_time(p.op, p.types, model.device_class(0));
+  if (!program::is_communication(p.op.kind)) return model.local_cost(p.op, p.types, model.device_class(0)).time;
   std::vector<std::int32_t> devices;
   for (std::int32_t i = 0; i < members; ++i) devices.push_back(i);
-  return model.collective_time(p.op, p.types, model.path_class(devices), members);
+  return model.collective_cost(p.op, p.types, model.path_class(devices), members).time;
 }
 
 TEST(CostProperty, FasterHardwareNeverSlowsAnOp) {
@@ -127,12 +127,12 @@ TEST(CostProperty, MoreWorkNeverTakesLess) {
   Duration matmul;
   for (std::int64_t n = 1; n < (std::int64_t{1} << 28); n *= 2) {
     const PricedOp all = make(OpKind::kAllReduce, {{{DType::kF32, {n}}, Access::kAccumulate}});
-    const Duration next_reduce = model.collective_time(all.op, all.types, path, 4);
-    const Duration next_message = model.p2p_time(Bytes(n), path);
+    const Duration next_reduce = model.collective_cost(all.op, all.types, path, 4).time;
+    const Duration next_message = model.message_cost(Bytes(n), path).time;
     const PricedOp mm = make(OpKind::kMatmul, {{{DType::kBf16, {n, 512}}, Access::kRead},
                                                {{DType::kBf16, {512, 512}}, Access::kRead},
                                                {{DType::kBf16, {n, 512}}, Access::kWrite}});
-    const Duration next_matmul = model.op_time(mm.op, mm.types, 0);
+    const Duration next_matmul = model.local_cost(mm.op, mm.types, 0).time;
     EXPECT_GT(next_reduce, reduce) << n;
     EXPECT_GT(next_message, message) << n;
     EXPECT_GT(next_matmul, matmul) << n;

@@ -73,7 +73,7 @@ TEST(AnalyticCost, MatmulIsASmoothRoofline) {
   const std::array<TensorType, 3> types{
       {{DType::kBf16, {1000, 1000}}, {DType::kBf16, {1000, 1000}}, {DType::kBf16, {1000, 1000}}}};
   const Op op = make_op(OpKind::kMatmul, {kR, kR, kW});
-  EXPECT_NEAR(static_cast<double>(model().op_time(op, types, 0).ps), 10'513'657, 1);
+  EXPECT_NEAR(static_cast<double>(model().local_cost(op, types, 0).time.ps), 10'513'657, 1);
 }
 
 TEST(AnalyticCost, MatmulInFp32UsesTheFp32Peak) {
@@ -81,7 +81,7 @@ TEST(AnalyticCost, MatmulInFp32UsesTheFp32Peak) {
   const std::array<TensorType, 3> types{
       {{DType::kF32, {1000, 1000}}, {DType::kF32, {1000, 1000}}, {DType::kF32, {1000, 1000}}}};
   const Op op = make_op(OpKind::kMatmul, {kR, kR, kW});
-  EXPECT_NEAR(static_cast<double>(model().op_time(op, types, 0).ps), 161'003'999.9, 2);
+  EXPECT_NEAR(static_cast<double>(model().local_cost(op, types, 0).time.ps), 161'003'999.9, 2);
 }
 
 TEST(AnalyticCost, AttentionSaturatesInHeadDimensionSequenceAndHeads) {
@@ -94,27 +94,27 @@ TEST(AnalyticCost, AttentionSaturatesInHeadDimensionSequenceAndHeads) {
   op.attributes.batch = 2;
   const std::array<TensorType, 3> types{
       {{DType::kBf16, {4096, 1536}}, {DType::kBf16, {4096, 512}}, {DType::kF32, {4096, 4}}}};
-  EXPECT_NEAR(static_cast<double>(model().op_time(op, types, 0).ps), 138'438'953.5, 1);
+  EXPECT_NEAR(static_cast<double>(model().local_cost(op, types, 0).time.ps), 138'438'953.5, 1);
   // Backward: 2.5 times the FLOPs at half the efficiency: 5 x 137.438953 us.
   op.kind = OpKind::kAttentionBackward;
   op.operands = make_op(OpKind::kZeroFill, {kR, kR, kR, kR, kW}).operands;
   const std::array<TensorType, 5> backward{{types[1], types[0], types[1], types[2], types[0]}};
-  EXPECT_NEAR(static_cast<double>(model().op_time(op, backward, 0).ps), 688'194'767.4, 1);
+  EXPECT_NEAR(static_cast<double>(model().local_cost(op, backward, 0).time.ps), 688'194'767.4, 1);
 }
 
 TEST(AnalyticCost, OtherKernelsAreBoundByMemory) {
   // 3 x 4e6 B / (0.5 x 1e12) = 24 us, plus 1 us.
   const std::array<TensorType, 3> types{
       {{DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}}};
-  EXPECT_NEAR(static_cast<double>(model().op_time(make_op(OpKind::kAdd, {kR, kR, kW}), types, 0).ps), 25'000'000, 1);
+  EXPECT_NEAR(static_cast<double>(model().local_cost(make_op(OpKind::kAdd, {kR, kR, kW}), types, 0).time.ps), 25'000'000, 1);
 }
 
 TEST(AnalyticCost, CopiesToTheHostCrossTheHostLink) {
   // 4e6 B / (0.5 x 50e9) = 160 us, plus 3 us. On the compute stream the same copy is 8e6 B / 0.5e12 = 16 us, plus 1 us.
   const std::array<TensorType, 2> types{{{DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}}};
-  EXPECT_NEAR(static_cast<double>(model().op_time(make_op(OpKind::kCopy, {kR, kW}, Stream::kD2h), types, 0).ps), 163e6,
+  EXPECT_NEAR(static_cast<double>(model().local_cost(make_op(OpKind::kCopy, {kR, kW}, Stream::kD2h), types, 0).time.ps), 163e6,
               1);
-  EXPECT_NEAR(static_cast<double>(model().op_time(make_op(OpKind::kCopy, {kR, kW}), types, 0).ps), 17e6, 1);
+  EXPECT_NEAR(static_cast<double>(model().local_cost(make_op(OpKind::kCopy, {kR, kW}), types, 0).time.ps), 17e6, 1);
 }
 
 TEST(AnalyticCost, TokenLoadsCrossTheHostLinkWhateverTheDevice) {
@@ -124,8 +124,8 @@ TEST(AnalyticCost, TokenLoadsCrossTheHostLinkWhateverTheDevice) {
   const AnalyticCostModel m(cluster, round_constants());
   const std::array<TensorType, 2> types{{{DType::kI32, {1'000'000}}, {DType::kI32, {1'000'000}}}};
   const Op load = make_op(OpKind::kTokenLoad, {kW, kW}, Stream::kH2d);
-  EXPECT_NEAR(static_cast<double>(m.op_time(load, types, 0).ps), 323e6, 1);
-  EXPECT_EQ(m.op_time(load, types, m.device_class(1)), m.op_time(load, types, 0));
+  EXPECT_NEAR(static_cast<double>(m.local_cost(load, types, 0).time.ps), 323e6, 1);
+  EXPECT_EQ(m.local_cost(load, types, m.device_class(1)), m.local_cost(load, types, 0));
 }
 
 TEST(AnalyticCost, RefusesAnOpOfOver106Days) {
@@ -133,7 +133,7 @@ TEST(AnalyticCost, RefusesAnOpOfOver106Days) {
   const std::array<TensorType, 3> types{{{DType::kBf16, {1'000'000'000'000'000'000}},
                                          {DType::kBf16, {1'000'000'000'000'000'000}},
                                          {DType::kBf16, {1'000'000'000'000'000'000}}}};
-  EXPECT_THROW(model().op_time(make_op(OpKind::kAdd, {kR, kR, kW}), types, 0), Error);
+  EXPECT_THROW(model().local_cost(make_op(OpKind::kAdd, {kR, kR, kW}), types, 0), Error);
 }
 
 TEST(AnalyticCost, CollectivesPayLatencyPerStepAndBusBytes) {
@@ -143,14 +143,14 @@ TEST(AnalyticCost, CollectivesPayLatencyPerStepAndBusBytes) {
   const std::array<std::int32_t, 4> all{0, 1, 2, 3};
   const PathClass path = m.path_class(all);
   const std::array<TensorType, 1> buffer{{{DType::kF32, {1'000'000}}}};
-  EXPECT_NEAR(static_cast<double>(m.collective_time(make_op(OpKind::kAllReduce, {kA}), buffer, path, 4).ps), 172e6, 1);
+  EXPECT_NEAR(static_cast<double>(m.collective_cost(make_op(OpKind::kAllReduce, {kA}), buffer, path, 4).time.ps), 172e6, 1);
   // All-gather of 4 x 1e6 B: 10 us + 3 x 2 us + 8e6 x 3/4 / 80e9 = 16 + 75 us. Reduce-scatter of as much likewise.
   const TensorType part{DType::kF32, {250'000}};
   const std::array<TensorType, 2> gather{{part, buffer[0]}};
   const std::array<TensorType, 2> scatter{{buffer[0], part}};
-  EXPECT_NEAR(static_cast<double>(m.collective_time(make_op(OpKind::kAllGather, {kR, kW}), gather, path, 4).ps), 91e6,
+  EXPECT_NEAR(static_cast<double>(m.collective_cost(make_op(OpKind::kAllGather, {kR, kW}), gather, path, 4).time.ps), 91e6,
               1);
-  EXPECT_NEAR(static_cast<double>(m.collective_time(make_op(OpKind::kReduceScatter, {kR, kW}), scatter, path, 4).ps),
+  EXPECT_NEAR(static_cast<double>(m.collective_cost(make_op(OpKind::kReduceScatter, {kR, kW}), scatter, path, 4).time.ps),
               91e6, 1);
 }
 
@@ -158,7 +158,7 @@ TEST(AnalyticCost, MessagesPayLatencyAndBytes) {
   // 8e6 B / (0.8 x 100e9) = 100 us, plus 5 us.
   const AnalyticCostModel m = model();
   const std::array<std::int32_t, 2> pair{1, 2};
-  EXPECT_NEAR(static_cast<double>(m.p2p_time(Bytes(8'000'000), m.path_class(pair)).ps), 105e6, 1);
+  EXPECT_NEAR(static_cast<double>(m.message_cost(Bytes(8'000'000), m.path_class(pair)).time.ps), 105e6, 1);
 }
 
 TEST(AnalyticCost, GroupsOfEqualPathsShareAClass) {
@@ -182,7 +182,7 @@ TEST(AnalyticCost, AnOverriddenDeviceIsSlowerByItsFactorAndHasItsOwnClass) {
   EXPECT_NE(m.device_class(0), m.device_class(1));
   const std::array<TensorType, 3> types{
       {{DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}}};
-  EXPECT_NEAR(static_cast<double>(m.op_time(make_op(OpKind::kAdd, {kR, kR, kW}), types, m.device_class(1)).ps), 50e6,
+  EXPECT_NEAR(static_cast<double>(m.local_cost(make_op(OpKind::kAdd, {kR, kR, kW}), types, m.device_class(1)).time.ps), 50e6,
               1);
 }
 

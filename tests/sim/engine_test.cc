@@ -193,8 +193,8 @@ class SlowLinkCosts : public TableCosts {
   PathClass path_class(std::span<const std::int32_t> devices) const override {
     return std::count(devices.begin(), devices.end(), 1) > 0 ? 1 : 0;
   }
-  Duration p2p_time(Bytes bytes, PathClass path) const override {
-    return path == 1 ? Duration(50) : TableCosts::p2p_time(bytes, path);
+  TransferCost message_cost(Bytes bytes, PathClass path) const override {
+    return path == 1 ? Duration(50) : TableCosts::message_cost(bytes, path);
   }
 };
 

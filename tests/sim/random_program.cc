@@ -314,16 +314,16 @@ PathClass HashedCosts::path_class(std::span<const std::int32_t> devices) const {
 }
 
 // Twelve divides by every speed used in tests, so that equal costs stay equal.
-Duration HashedCosts::op_time(const program::Op& op, std::span<const program::TensorType>, DeviceClass device) const {
+LocalCost HashedCosts::local_cost(const program::Op& op, std::span<const program::TensorType>, DeviceClass device) const {
   return Duration(12 * hashed(op.name, 0, 10) * (device == 1 ? 3 : 1) / speed.local);
 }
 
-Duration HashedCosts::collective_time(const program::Op& op, std::span<const program::TensorType>, PathClass path,
+TransferCost HashedCosts::collective_cost(const program::Op& op, std::span<const program::TensorType>, PathClass path,
                                       std::int64_t members) const {
   return Duration(12 * (hashed(op.name, 1, 10) + (path == 1 ? 7 : 0) + members) / speed.collective);
 }
 
-Duration HashedCosts::p2p_time(Bytes message, PathClass path) const {
+TransferCost HashedCosts::message_cost(Bytes message, PathClass path) const {
   return Duration(12 * (message.count / 16 + (path == 1 ? 5 : 0)) / speed.message);
 }
 

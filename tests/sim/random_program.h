@@ -45,11 +45,11 @@ class HashedCosts : public CostModel {
   DeviceClass device_class(std::int32_t device) const override { return slow_devices.contains(device) ? 1 : 0; }
   // Four devices make a node; a path is within one or between several.
   PathClass path_class(std::span<const std::int32_t> devices) const override;
-  Duration op_time(const program::Op& op, std::span<const program::TensorType> operands,
+  LocalCost local_cost(const program::Op& op, std::span<const program::TensorType> operands,
                    DeviceClass device) const override;
-  Duration collective_time(const program::Op& op, std::span<const program::TensorType> operands, PathClass path,
+  TransferCost collective_cost(const program::Op& op, std::span<const program::TensorType> operands, PathClass path,
                            std::int64_t members) const override;
-  Duration p2p_time(Bytes message, PathClass path) const override;
+  TransferCost message_cost(Bytes message, PathClass path) const override;
   Duration launch_time(const program::Op& op) const override;
   Duration graph_launch_time() const override { return Duration(4 / speed.launch); }
 

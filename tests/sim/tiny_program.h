@@ -82,14 +82,14 @@ class TableCosts : public CostModel {
     return it == slowness.end() ? 1 : static_cast<DeviceClass>(it->second);
   }
   PathClass path_class(std::span<const std::int32_t>) const override { return 0; }
-  Duration op_time(const program::Op& op, std::span<const program::TensorType>, DeviceClass device) const override {
+  LocalCost local_cost(const program::Op& op, std::span<const program::TensorType>, DeviceClass device) const override {
     return Duration(cost(op.name) * device);
   }
-  Duration collective_time(const program::Op& op, std::span<const program::TensorType>, PathClass,
+  TransferCost collective_cost(const program::Op& op, std::span<const program::TensorType>, PathClass,
                            std::int64_t) const override {
     return Duration(cost(op.name));
   }
-  Duration p2p_time(Bytes, PathClass) const override { return Duration(message); }
+  TransferCost message_cost(Bytes, PathClass) const override { return Duration(message); }
   Duration launch_time(const program::Op&) const override { return Duration(launch); }
   Duration graph_launch_time() const override { return Duration(graph_launch); }
 
