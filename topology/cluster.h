@@ -1,9 +1,9 @@
 // Where it runs: a cluster as counted identical nodes of identical devices, with their rates as the vendor states them,
 // and the fabric between the nodes.
 //
-// Hierarchical: devices behind one scale-up switch (a domain: a node, a part of it, or a rack of nodes) -> nodes -> units
-// of nodes under one set of leaf switches -> pods of units under one set of spine switches -> the core. Every figure
-// carries its source text for `hardware`.
+// Hierarchical: devices behind one scale-up switch (a domain: a node, a part of it, or a rack of nodes) -> nodes ->
+// units of nodes under one set of leaf switches -> pods of units under one set of spine switches -> the core. Every
+// figure carries its source text for `hardware`.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ enum class DeviceKind : std::uint8_t { kGpu, kCpu };
 struct DeviceSpec {
   std::string name;  // H100-SXM-80GB
   DeviceKind kind = DeviceKind::kGpu;
-  std::string architecture;  // sm80, sm90, sm100, sm103, cdna3, cdna4; empty: not stated. What collectives libraries tune by
+  std::string
+      architecture;  // sm80, sm90, sm100, sm103, cdna3, cdna4; empty: not stated. What collectives libraries tune by
   FlopsPerSecond peak_bf16;  // dense
   FlopsPerSecond peak_fp32;  // what an fp32 matmul runs at (TF32 not assumed)
   FlopsPerSecond peak_fp8;   // dense; 0: none
@@ -35,8 +36,8 @@ struct DeviceSpec {
 Bytes usable_memory(const DeviceSpec& device);
 
 struct ScaleUpSpec {
-  BytesPerSecond bandwidth;        // per device and direction
-  std::int32_t domain = 1;         // consecutive devices that reach each other by it: divides a node or is whole nodes
+  BytesPerSecond bandwidth;  // per device and direction
+  std::int32_t domain = 1;   // consecutive devices that reach each other by it: divides a node or is whole nodes
   bool in_switch_reduction = false;  // the switch reduces and multicasts (NVLink SHARP)
 };
 
@@ -53,8 +54,8 @@ struct NicSpec {
   BytesPerSecond per_device_rate() const { return BytesPerSecond(rate.value * per_device); }
 };
 
-// kNone: no fabric: one node or one domain. kRail: device i of every node of a unit on leaf i. kFatTree: nodes on leaves
-// as a whole. kCustom: the graph in `links`.
+// kNone: no fabric: one node or one domain. kRail: device i of every node of a unit on leaf i. kFatTree: nodes on
+// leaves as a whole. kCustom: the graph in `links`.
 enum class FabricKind : std::uint8_t { kNone, kRail, kFatTree, kCustom };
 enum class Routing : std::uint8_t { kAdaptive, kEnhancedEcmp, kEcmp, kStatic };
 
@@ -69,14 +70,15 @@ struct CableSpec {
 
 struct FabricSpec {
   FabricKind kind = FabricKind::kNone;
-  std::int32_t unit_nodes = 32;  // nodes under one set of leaves
-  std::int32_t pod_nodes = 0;    // nodes under one set of spines, whole units; 0: all of them
+  std::int32_t unit_nodes = 32;       // nodes under one set of leaves
+  std::int32_t pod_nodes = 0;         // nodes under one set of spines, whole units; 0: all of them
   double leaf_oversubscription = 1;   // leaf capacity down : up
   double spine_oversubscription = 1;  // spine capacity down : up; without pods: of the spine layer itself
   Routing routing = Routing::kAdaptive;
-  std::int32_t queue_pairs = 1;   // per connection
-  double routing_efficiency = 1;  // share of a NIC's rate that routing lets through where paths are chosen (above leaves)
-  Duration hop_latency;           // per switch
+  std::int32_t queue_pairs = 1;  // per connection
+  double routing_efficiency =
+      1;                 // share of a NIC's rate that routing lets through where paths are chosen (above leaves)
+  Duration hop_latency;  // per switch
   std::vector<CableSpec> cables;  // kCustom
 };
 
@@ -89,8 +91,8 @@ struct NodeSpec {
   NicSpec nic;
 };
 
-// A device unlike its spec: a what-if, a measurement, a damage. Factors multiply; several overrides of one device add up
-// to the product of factors and the sum of latencies. Splits classes by itself.
+// A device unlike its spec: a what-if, a measurement, a damage. Factors multiply; several overrides of one device add
+// up to the product of factors and the sum of latencies. Splits classes by itself.
 struct DeviceOverride {
   std::int32_t device = 0;        // global device number
   double compute_time = 1.0;      // multiplies compute times: 1.03 is slower

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "topology/cluster.pb.h"
+#include "topology/network_reader.h"
 
 namespace stepcast::topology {
 namespace {
@@ -30,13 +31,18 @@ class Reader {
     return value;
   }
 
+  double above_zero(const std::string& field, double value) {
+    if (!(std::isfinite(value) && value > 0)) add(ErrorKind::kInput, field, "is not a number above 0");
+    return value;
+  }
+
   template <class Integer>
   Integer at_least_one(const std::string& field, Integer value) {
     if (value < 1) add(ErrorKind::kInput, field, "is " + std::to_string(value) + ", not at least 1");
     return value;
   }
 
-  void throw_if_any() const { problems_.throw_if_any(); }
+  ProblemList& problems() { return problems_; }
 
  private:
   const FieldLocator& locate_;
@@ -60,6 +66,10 @@ DeviceSpec device_of(const proto::Device& message, Reader& reader) {
     reader.add(ErrorKind::kInput, "gpu.memory_visible",
                "is " + std::to_string(device.memory_visible.count) + " bytes, not between 1 and gpu.memory");
   }
+  device.architecture = message.architecture();
+  if (message.has_peak_fp8()) device.peak_fp8 = FlopsPerSecond(reader.rate("gpu.peak_fp8", message.peak_fp8()));
+  if (message.has_power_limit()) device.power_limit = reader.above_zero("gpu.power_limit", message.power_limit());
+  if (message.has_clock()) device.clock = reader.above_zero("gpu.clock", message.clock());
   device.multiprocessors = reader.at_least_one("gpu.multiprocessors", message.multiprocessors());
   return device;
 }
@@ -67,13 +77,14 @@ DeviceSpec device_of(const proto::Device& message, Reader& reader) {
 ScaleUpSpec scale_up_of(const proto::ScaleUp& message, std::int32_t devices, Reader& reader) {
   ScaleUpSpec scale_up;
   scale_up.bandwidth = BytesPerSecond(reader.rate("scale_up.bandwidth", message.bandwidth()));
+  scale_up.in_switch_reduction = message.sharp();
   scale_up.domain = message.has_domain() ? message.domain() : devices;
   if (reader.at_least_one("scale_up.domain", scale_up.domain) < 1 || devices < 1) return scale_up;
   const std::string text = "domain of " + std::to_string(scale_up.domain) + " devices";
-  if (scale_up.domain > devices) {
-    reader.add(ErrorKind::kUnsupported, "scale_up.domain", "a " + text + " over nodes of " + std::to_string(devices),
-               {"leave it out: the domain is then the node"});
-  } else if (devices % scale_up.domain != 0) {
+  if (scale_up.domain > devices && scale_up.domain % devices != 0) {
+    reader.add(ErrorKind::kInput, "scale_up.domain", "a " + text + " is not whole nodes of " + std::to_string(devices),
+               {"use a multiple of gpus_per_node, or a divisor"});
+  } else if (scale_up.domain <= devices && devices % scale_up.domain != 0) {
     reader.add(ErrorKind::kInput, "scale_up.domain",
                "a node of " + std::to_string(devices) + " devices does not divide into a " + text,
                {"use a divisor of gpus_per_node"});
@@ -97,8 +108,10 @@ Cluster cluster_of(const proto::Cluster& message, const FieldLocator& locate) {
   }
   cluster.node.scale_up = scale_up_of(message.scale_up(), cluster.node.devices, reader);
   cluster.node.host_link = BytesPerSecond(reader.rate("host.pcie", message.host().pcie()));
+  if (message.host().has_c2c()) cluster.node.host_link = BytesPerSecond(reader.rate("host.c2c", message.host().c2c()));
   cluster.sources.assign(message.sources().begin(), message.sources().end());
-  reader.throw_if_any();
+  read_network(message, locate, reader.problems(), cluster);
+  reader.problems().throw_if_any();
   return cluster;
 }
 

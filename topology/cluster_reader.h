@@ -17,11 +17,12 @@ class Cluster;
 using FieldLocator = std::function<Location(const std::string& field)>;
 
 // One node of message.gpus_per_node devices. Defaults: kind gpu, memory_visible as memory, scale_up.domain the whole
-// node, name "custom". `base` must have been laid under the message already and is ignored here; so are fields that are
-// known but not supported yet, which the binder refuses.
+// node, name "custom", host_link c2c or else pcie; of the network, as cluster.proto says. Without a fabric block there
+// is none (kNone). `base` must have been laid under the message already and is ignored here.
 //
-// Throws Error with every problem: kInput for rates that are not finite or below one unit per second, counts below 1,
-// more visible than nominal memory, domains that do not divide the node; kUnsupported for domains beyond the node.
+// Throws Error (kInput) with every problem: rates that are not finite or below one unit per second, counts below 1,
+// more visible than nominal memory, domains that neither divide the node nor are whole nodes, NICs that do not divide
+// over devices, a fabric without NICs, units that cut domains, pods that cut units, a custom fabric without cables.
 Cluster cluster_of(const proto::Cluster& message, const FieldLocator& locate);
 
 }  // namespace stepcast::topology

@@ -86,24 +86,33 @@ std::int32_t DeviceMesh::coordinate(std::int64_t rank, std::string_view axis) co
   return 0;
 }
 
-std::vector<std::vector<std::int32_t>> DeviceMesh::groups(std::span<const std::string> axes) const {
-  // A group's first member is its rank with every coordinate on `axes` zero; ranks are visited upwards, so it is met
-  // before the others and members come out in mesh order.
-  std::vector<std::vector<std::int32_t>> groups;
-  std::vector<std::size_t> group_of_first(static_cast<std::size_t>(size_));
-  for (std::int64_t rank = 0; rank < size_; ++rank) {
-    std::int64_t first = rank;
-    std::int64_t stride = 1;
-    for (const Axis& axis : axes_) {
-      if (contains(axes, axis.name)) first -= rank / stride % axis.size * stride;
-      stride *= axis.size;
-    }
-    if (first == rank) {
-      group_of_first[static_cast<std::size_t>(rank)] = groups.size();
-      groups.emplace_back();
-    }
-    groups[group_of_first[static_cast<std::size_t>(first)]].push_back(static_cast<std::int32_t>(rank));
+MeshGroups DeviceMesh::flat_groups(std::span<const std::string> axes) const {
+  // A rank is the first member of its group (coordinates on `axes` zero) plus an offset (all others zero). Both lists
+  // ascend when the fastest axis is the innermost loop, hence groups come by first member and members in mesh order.
+  std::vector<std::int32_t> firsts = {0};
+  std::vector<std::int32_t> offsets = {0};
+  std::int64_t stride = 1;
+  for (const Axis& axis : axes_) {
+    std::vector<std::int32_t>& list = contains(axes, axis.name) ? offsets : firsts;
+    const std::size_t inner = list.size();
+    list.resize(inner * static_cast<std::size_t>(axis.size));
+    for (std::size_t i = inner; i < list.size(); ++i) list[i] = list[i - inner] + static_cast<std::int32_t>(stride);
+    stride *= axis.size;
   }
+  MeshGroups groups;
+  groups.group_size = offsets.size();
+  groups.members.resize(static_cast<std::size_t>(size_));
+  std::int32_t* member = groups.members.data();
+  for (const std::int32_t first : firsts) {
+    for (const std::int32_t offset : offsets) *member++ = first + offset;
+  }
+  return groups;
+}
+
+std::vector<std::vector<std::int32_t>> DeviceMesh::groups(std::span<const std::string> axes) const {
+  const MeshGroups flat = flat_groups(axes);
+  std::vector<std::vector<std::int32_t>> groups(flat.count());
+  for (std::size_t g = 0; g < groups.size(); ++g) groups[g].assign(flat[g].begin(), flat[g].end());
   return groups;
 }
 

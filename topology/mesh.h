@@ -17,6 +17,17 @@ struct Axis {
   std::int32_t size = 1;
 };
 
+// The groups over a set of axes, all of one size, side by side: group g is members[g * group_size ..].
+struct MeshGroups {
+  std::vector<std::int32_t> members;
+  std::size_t group_size = 1;
+
+  std::size_t count() const { return members.size() / group_size; }
+  std::span<const std::int32_t> operator[](std::size_t group) const {
+    return std::span(members).subspan(group * group_size, group_size);
+  }
+};
+
 class DeviceMesh {
  public:
   // Axes fastest first. Sizes are at least 1.
@@ -27,6 +38,8 @@ class DeviceMesh {
   // Coordinate of `rank` on `axis`; 0 for an axis the mesh does not have.
   std::int32_t coordinate(std::int64_t rank, std::string_view axis) const;
   // The groups over `axes` (a partition of all ranks), ordered by their first member; members in mesh order.
+  MeshGroups flat_groups(std::span<const std::string> axes) const;
+  // The same as a vector each: convenient, and slower where groups are many.
   std::vector<std::vector<std::int32_t>> groups(std::span<const std::string> axes) const;
 
  private:

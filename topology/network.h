@@ -19,8 +19,8 @@
 
 namespace stepcast::topology {
 
-// Nearest first. kHost: between scale-up domains of one node. kLeaf: between nodes of a unit. kSpine: between units of a
-// pod. kCore: between pods. A custom fabric has kLeaf only.
+// Nearest first. kHost: between scale-up domains of one node. kLeaf: between nodes of a unit. kSpine: between units of
+// a pod. kCore: between pods. A custom fabric has kLeaf only.
 enum class Tier : std::uint8_t { kNone, kScaleUp, kHost, kLeaf, kSpine, kCore };
 inline constexpr int kTierCount = 6;
 std::string_view to_string(Tier tier);  // none, scale_up, host, leaf, spine, core
@@ -32,7 +32,8 @@ struct GroupShape {
   std::int32_t domains = 1;  // scale-up domains touched
   std::int32_t most_per_domain = 1;
   std::int32_t fewest_per_domain = 1;
-  BytesPerSecond port;  // vendor rate of a member's scale-up port; the host link where only that joins domains of a node
+  BytesPerSecond
+      port;  // vendor rate of a member's scale-up port; the host link where only that joins domains of a node
   // Of one member's NICs, efficiency, routing, slowed NICs of any member and cables of a custom fabric included; 0
   // within a domain. A member whose NIC is shared or down counts with the whole rate of the NIC it uses: sharing is the
   // engine's business.
@@ -58,11 +59,12 @@ struct LinkUse {
 };
 inline constexpr std::int64_t kLinkUseUnit = 1024;
 
-// kRing: rings over the members in order, domain by domain, one entry and exit per member's NIC. kAllToAll: every member
-// to every other evenly. kMessage: from the first to the second.
+// kRing: rings over the members in order, domain by domain, one entry and exit per member's NIC. kAllToAll: every
+// member to every other evenly. kMessage: from the first to the second.
 enum class TrafficPattern : std::uint8_t { kRing, kAllToAll, kMessage };
 
-class FabricGraph;  // fabric_graph.h: Boost.Graph stays behind it
+class FabricGraph;    // fabric_graph.h: Boost.Graph stays behind it
+struct FabricLayout;  // fabric_layout.h: coordinates
 
 class Network {
  public:
@@ -85,12 +87,13 @@ class Network {
   // Appends the shared links in use, each once, in ascending order.
   void append_uses(std::span<const std::int32_t> devices, TrafficPattern pattern, std::vector<LinkUse>& uses) const;
 
-  // Vendor rate x efficiency of one undamaged device's NICs; 0 without NICs.
+  // Vendor rate x efficiency of an undamaged device's NICs, the whole of one that it shares; 0 without NICs.
   BytesPerSecond nominal_nic() const;
 
  private:
   Cluster cluster_;
   std::vector<SharedLink> links_;
+  std::unique_ptr<const FabricLayout> layout_;
   std::unique_ptr<const FabricGraph> graph_;  // custom fabrics
 };
 

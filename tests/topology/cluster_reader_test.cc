@@ -61,6 +61,13 @@ TEST(ClusterOf, TakesWhatIsStatedOverDefaults) {
   EXPECT_EQ(cluster.node.scale_up.domain, 4);
 }
 
+// 72 devices are nine nodes of 8.
+TEST(ClusterOf, TakesDomainsOfSeveralNodes) {
+  proto::Cluster message = valid();
+  message.mutable_scale_up()->set_domain(72);
+  EXPECT_EQ(cluster_of(message, locate).node.scale_up.domain, 72);
+}
+
 TEST(ClusterOf, NamesTheFieldOfEachBadValue) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const struct {
@@ -80,7 +87,7 @@ TEST(ClusterOf, NamesTheFieldOfEachBadValue) {
       {"scale_up.bandwidth", ErrorKind::kInput, [](auto& c) { c.mutable_scale_up()->set_bandwidth(1e300); }},
       {"scale_up.domain", ErrorKind::kInput, [](auto& c) { c.mutable_scale_up()->set_domain(3); }},
       {"scale_up.domain", ErrorKind::kInput, [](auto& c) { c.mutable_scale_up()->set_domain(-1); }},
-      {"scale_up.domain", ErrorKind::kUnsupported, [](auto& c) { c.mutable_scale_up()->set_domain(72); }},
+      {"scale_up.domain", ErrorKind::kInput, [](auto& c) { c.mutable_scale_up()->set_domain(12); }},
       {"host.pcie", ErrorKind::kInput, [](auto& c) { c.mutable_host()->set_pcie(0.5); }},
   };
   for (const auto& c : cases) {

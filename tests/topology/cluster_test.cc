@@ -38,5 +38,22 @@ TEST(ComputeTimeFactor, MultipliesTheOverridesOfADevice) {
   EXPECT_EQ(compute_time_factor(cluster, 0), 1.0);
 }
 
+// Factors multiply, latencies add, and one NIC that is down is down.
+TEST(OverrideOf, IsAllOverridesOfADeviceAsOne) {
+  Cluster cluster = testing::small_cluster(1, 8);
+  cluster.overrides = {{.device = 3, .compute_time = 1.5, .nic_bandwidth = 0.5, .latency = Duration(5)},
+                       {.device = 4, .nic_down = true},
+                       {.device = 3, .memory_bandwidth = 0.9, .nic_bandwidth = 0.5, .latency = Duration(7)}};
+  const DeviceOverride whole = override_of(cluster, 3);
+  EXPECT_EQ(whole.device, 3);
+  EXPECT_EQ(whole.compute_time, 1.5);
+  EXPECT_EQ(whole.memory_bandwidth, 0.9);
+  EXPECT_EQ(whole.nic_bandwidth, 0.25);
+  EXPECT_FALSE(whole.nic_down);
+  EXPECT_EQ(whole.latency, Duration(12));
+  EXPECT_TRUE(override_of(cluster, 4).nic_down);
+  EXPECT_EQ(override_of(cluster, 0).compute_time, 1.0);
+}
+
 }  // namespace
 }  // namespace stepcast::topology

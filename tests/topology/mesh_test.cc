@@ -106,6 +106,19 @@ TEST(DeviceMesh, GroupsPartitionTheRanksByDefinition) {
   }
 }
 
+// tp 2, dp 3: rank = tp + 2 dp; dp groups {0, 2, 4}, {1, 3, 5}.
+TEST(DeviceMesh, GivesGroupsSideBySide) {
+  const DeviceMesh mesh = mesh_of("tp-dp", {{"tp", 2}, {"dp", 3}});
+  const std::vector<std::string> dp = {"dp"};
+  const MeshGroups groups = mesh.flat_groups(dp);
+  EXPECT_EQ(groups.group_size, 3u);
+  EXPECT_EQ(groups.count(), 2u);
+  EXPECT_EQ(groups.members, (std::vector<std::int32_t>{0, 2, 4, 1, 3, 5}));
+  EXPECT_EQ(groups[1].front(), 1);
+  EXPECT_EQ(groups[1].size(), 3u);
+  EXPECT_EQ(mesh.flat_groups({}).count(), 6u);
+}
+
 TEST(DeviceMesh, RefusesSizesBelowOneAndRepeatedAxes) {
   EXPECT_THROW(DeviceMesh({{"tp", 0}}), InternalError);
   EXPECT_THROW(DeviceMesh({{"tp", 2}, {"tp", 2}}), InternalError);
