@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -24,16 +26,104 @@ double count_of(Bytes b) { return static_cast<double>(b.count); }
 
 bool is_host_stream(Stream s) { return s == Stream::kD2h || s == Stream::kH2d; }
 
+// At most the whole; rounded up, so that no need is lost.
+Share share_of(double part, double whole) {
+  if (!(part > 0)) return 0;
+  return part < whole ? static_cast<Share>(std::ceil(part / whole * static_cast<double>(kWhole))) : kWhole;
+}
+
+topology::TrafficPattern pattern_of(Pattern pattern) {
+  switch (pattern) {
+    case Pattern::kRing:
+      return topology::TrafficPattern::kRing;
+    case Pattern::kAllToAll:
+      return topology::TrafficPattern::kAllToAll;
+    case Pattern::kMessage:
+      return topology::TrafficPattern::kMessage;
+  }
+  CHECK(false, "unknown pattern");
+}
+
+CollectiveOp collective_op(OpKind kind) {
+  switch (kind) {
+    case OpKind::kAllReduce:
+      return CollectiveOp::kAllReduce;
+    case OpKind::kAllGather:
+      return CollectiveOp::kAllGather;
+    case OpKind::kReduceScatter:
+      return CollectiveOp::kReduceScatter;
+    case OpKind::kBroadcast:
+      return CollectiveOp::kBroadcast;
+    default:
+      CHECK(false, "no collective", program::to_string(kind));
+  }
+}
+
+// Capacities in shares of one undamaged device's NICs.
+std::vector<SharedLink> links_of(const topology::Network& network) {
+  static_assert(kWeightUnit == topology::kLinkUseUnit);
+  std::vector<SharedLink> links;
+  for (const topology::SharedLink& link : network.shared_links()) {
+    const double nics = link.capacity.value / network.nominal_nic().value;
+    const auto capacity = static_cast<Share>(std::ceil(nics * static_cast<double>(kWhole)));
+    links.push_back({capacity, std::string(topology::to_string(link.tier)), link.name});
+  }
+  return links;
+}
+
+// Of devices of several nodes.
+std::int32_t count_nodes(const topology::Cluster& cluster, std::span<const std::int32_t> devices) {
+  if (devices.size() == 2) return 2;
+  std::vector<std::int32_t> nodes;
+  nodes.reserve(devices.size());
+  for (const std::int32_t device : devices) nodes.push_back(topology::node_of(cluster, device));
+  std::sort(nodes.begin(), nodes.end());
+  return static_cast<std::int32_t>(std::unique(nodes.begin(), nodes.end()) - nodes.begin());
+}
+
+auto key_of(const GroupPath& path) {
+  const topology::GroupShape& s = path.shape;
+  return std::tie(path.nodes, s.tier, s.members, s.domains, s.most_per_domain, s.fewest_per_domain, s.port, s.nic,
+                  s.latency, s.spread);
+}
+
 }  // namespace
 
-AnalyticCostModel::AnalyticCostModel(topology::Cluster cluster, Calibration calibration)
-    : network_(std::move(cluster)), calibration_(std::move(calibration)), compute_time_{1.0} {
+bool AnalyticCostModel::PathOrder::operator()(const GroupPath& a, const GroupPath& b) const {
+  return key_of(a) < key_of(b);
+}
+
+AnalyticCostModel::Speed AnalyticCostModel::speed_of(const topology::DeviceOverride& change) {
+  for (const double factor : {change.compute_time, change.memory_bandwidth, change.nic_bandwidth}) {
+    CHECK(std::isfinite(factor) && factor > 0, change.device, factor);
+  }
+  // A device whose NIC is down uses another's, whole: what they share is a link of the network.
+  const double nic = change.nic_down ? 1 : change.nic_bandwidth;
+  return {change.compute_time, change.memory_bandwidth,
+          static_cast<Share>(std::ceil(nic * static_cast<double>(kWhole)))};
+}
+
+AnalyticCostModel::AnalyticCostModel(topology::Cluster cluster, Calibration calibration,
+                                     const std::map<std::string, std::string>& environment)
+    : network_(std::move(cluster)),
+      calibration_(std::move(calibration)),
+      pins_(parse_nccl_pins(environment)),
+      links_(links_of(network_)),
+      speeds_{Speed{}} {
+  std::map<std::int32_t, topology::DeviceOverride> changes;  // of a device, all of them as one
   for (const topology::DeviceOverride& o : this->cluster().overrides) {
-    const double factor = topology::compute_time_factor(this->cluster(), o.device);
-    CHECK(std::isfinite(factor) && factor > 0, o.device, factor);
-    const auto known = std::find(compute_time_.begin(), compute_time_.end(), factor);
-    class_of_device_[o.device] = static_cast<DeviceClass>(known - compute_time_.begin());
-    if (known == compute_time_.end()) compute_time_.push_back(factor);
+    topology::DeviceOverride& whole = changes[o.device];
+    whole.device = o.device;
+    whole.compute_time *= o.compute_time;
+    whole.memory_bandwidth *= o.memory_bandwidth;
+    whole.nic_bandwidth *= o.nic_bandwidth;
+    whole.nic_down = whole.nic_down || o.nic_down;
+  }
+  for (const auto& [device, change] : changes) {
+    const Speed speed = speed_of(change);
+    const auto known = std::find(speeds_.begin(), speeds_.end(), speed);
+    class_of_device_[device] = static_cast<DeviceClass>(known - speeds_.begin());
+    if (known == speeds_.end()) speeds_.push_back(speed);
   }
 }
 
@@ -42,14 +132,39 @@ DeviceClass AnalyticCostModel::device_class(std::int32_t device) const {
   return it == class_of_device_.end() ? 0 : it->second;
 }
 
+DeviceLimits AnalyticCostModel::limits(DeviceClass device) const {
+  CHECK(device < speeds_.size(), device, speeds_.size());
+  return {kWhole, speeds_[device].nic};
+}
+
+VendorRates AnalyticCostModel::vendor_rates() const {
+  return {cluster().node.scale_up.bandwidth, cluster().node.nic.per_device_rate(),
+          nominal_port(cluster(), calibration_), network_.nominal_nic()};
+}
+
+GroupPath AnalyticCostModel::path_of(std::span<const std::int32_t> devices) const {
+  // A pair is a message's, or a group of two: between them both look the same.
+  GroupPath path;
+  path.shape = devices.size() == 2 ? network_.shape_between(devices[0], devices[1]) : network_.shape_of(devices);
+  if (path.shape.tier < topology::Tier::kLeaf) return path;
+  const topology::NodeSpec& node = cluster().node;
+  path.nodes = node.scale_up.domain >= node.devices ? path.shape.domains : count_nodes(cluster(), devices);
+  return path;
+}
+
 PathClass AnalyticCostModel::path_class(std::span<const std::int32_t> devices) const {
-  // A message to oneself names one device twice.
-  const bool to_self = devices.size() == 2 && devices[0] == devices[1];
-  const topology::GroupShape path = network_.shape_of(to_self ? devices.first(1) : devices);
-  const auto known = std::find(paths_.begin(), paths_.end(), path);
-  const auto number = static_cast<PathClass>(known - paths_.begin());
-  if (known == paths_.end()) paths_.push_back(path);
-  return number;
+  const GroupPath path = path_of(devices);
+  const auto [it, is_new] = class_of_path_.try_emplace(path, static_cast<PathClass>(paths_.size()));
+  if (is_new) paths_.push_back(path);
+  return it->second;
+}
+
+void AnalyticCostModel::append_crossings(std::span<const std::int32_t> devices, Pattern pattern,
+                                         std::vector<Crossing>& crossings) const {
+  if (links_.empty()) return;
+  uses_.clear();
+  network_.append_uses(devices, pattern_of(pattern), uses_);
+  for (const topology::LinkUse& use : uses_) crossings.push_back({use.link, use.weight});
 }
 
 double AnalyticCostModel::peak_of(DType dtype) const {
@@ -59,14 +174,18 @@ double AnalyticCostModel::peak_of(DType dtype) const {
   return dtype == DType::kBf16 ? device.peak_bf16.value : device.peak_fp32.value;
 }
 
-double AnalyticCostModel::matmul_seconds(const Op& op, std::span<const TensorType> operands) const {
+double AnalyticCostModel::memory_rate(const Speed& speed) const {
+  return cluster().node.device.memory_bandwidth.value * speed.memory_bandwidth;
+}
+
+double AnalyticCostModel::matmul_seconds(const Op& op, std::span<const TensorType> operands, const Speed& speed) const {
   const program::Work work = program::work_of(op, operands);
   const DType dtype = operands[0].dtype;
   const double efficiency = dtype == DType::kBf16 ? calibration_.matmul_bf16 : calibration_.matmul_fp32;
   const double ramp = 1 + calibration_.matmul_k_half / static_cast<double>(std::max<std::int64_t>(1, work.k));
   const double arithmetic = work.flops.count * ramp / (peak_of(dtype) * efficiency);
   const double bytes = count_of(work.read + work.written);
-  const double memory = bytes / (calibration_.matmul_memory * cluster().node.device.memory_bandwidth.value);
+  const double memory = bytes / (calibration_.matmul_memory * memory_rate(speed));
   return std::sqrt(std::sqrt(fourth_power(arithmetic) + fourth_power(memory)));
 }
 
@@ -117,52 +236,49 @@ double AnalyticCostModel::memory_share(OpKind kind) const {
 
 LocalCost AnalyticCostModel::local_cost(const Op& op, std::span<const TensorType> operands, DeviceClass device) const {
   CHECK(!program::is_communication(op.kind) && op.kind != OpKind::kJoin, op.name);
-  CHECK(device < compute_time_.size(), device, compute_time_.size());
+  CHECK(device < speeds_.size(), device, speeds_.size());
+  const Speed& speed = speeds_[device];
+  const program::Work work = program::work_of(op, operands);
   // Whatever runs on a host stream crosses the host link, which a slow device does not slow down. A copy reads and
   // writes the same bytes; a token load only writes.
   if (op.kind == OpKind::kHostRead || is_host_stream(op.stream)) {
-    const program::Work work = program::work_of(op, operands);
     return duration_rounded_up(copy_seconds(count_of(std::max(work.read, work.written))));
   }
+  const bool matmul = op.kind == OpKind::kMatmul;
+  const bool attention = op.kind == OpKind::kAttentionForward || op.kind == OpKind::kAttentionBackward;
+  const double bytes = count_of(work.read + work.written);
   double seconds = 0;
-  if (op.kind == OpKind::kMatmul) {
-    seconds = matmul_seconds(op, operands);
-  } else if (op.kind == OpKind::kAttentionForward || op.kind == OpKind::kAttentionBackward) {
+  if (matmul) {
+    seconds = matmul_seconds(op, operands, speed);
+  } else if (attention) {
     seconds = attention_seconds(op, operands);
   } else {
-    const program::Work work = program::work_of(op, operands);
-    const double rate = memory_share(op.kind) * cluster().node.device.memory_bandwidth.value;
-    seconds = count_of(work.read + work.written) / rate;
+    seconds = bytes / (memory_share(op.kind) * memory_rate(speed));
   }
-  return duration_rounded_up(compute_time_[device] * (seconds + calibration_.kernel_gap.seconds()));
+  const double total = speed.compute_time * (seconds + calibration_.kernel_gap.seconds());
+  return {duration_rounded_up(total), share_of(matmul || attention ? 1 : calibration_.multiprocessors, 1),
+          total > 0 ? share_of(bytes / total, memory_rate(speed)) : 0};
 }
 
 TransferCost AnalyticCostModel::collective_cost(const Op& op, std::span<const TensorType> operands, PathClass path,
-                                            std::int64_t members) const {
+                                                std::int64_t members) const {
   CHECK(path < paths_.size() && members >= 1, path, paths_.size(), members);
   // A group of one sends nothing; what is left is its kernel.
   if (members == 1) return calibration_.kernel_gap;
-  const double n = static_cast<double>(members);
-  const bool all_reduce = op.kind == OpKind::kAllReduce;
-  const double steps = all_reduce ? 2 * (n - 1) : n - 1;
-  const double factor = op.kind == OpKind::kBroadcast ? 1 : steps / n;
-  const double bytes = count_of(program::work_of(op, operands).message);
-  const CollectiveConstants& c = calibration_.collective;
-  // S (1 + sqrt(S0 / S)) written so that S = 0 is no special case.
-  const double effective = bytes + std::sqrt(c.half_size * bytes);
-  return duration_rounded_up(c.base_latency.seconds() + steps * c.step_latency.seconds() +
-                             effective * factor / (c.bandwidth * paths_[path].port.value));
+  return collective(collective_op(op.kind), program::work_of(op, operands).message, path).cost;
+}
+
+PricedTransfer AnalyticCostModel::collective(CollectiveOp op, Bytes size, PathClass path) const {
+  CHECK(path < paths_.size(), path, paths_.size());
+  return price_collective(context(), op, size, paths_[path]);
 }
 
 TransferCost AnalyticCostModel::message_cost(Bytes message, PathClass path) const {
   CHECK(path < paths_.size(), path, paths_.size());
-  const TransferConstants& c = calibration_.p2p;
-  const double bandwidth = paths_[path].port.value;
+  if (paths_[path].shape.tier != topology::Tier::kNone) return price_message(context(), message, paths_[path]).cost;
   // A message to oneself stays in the device's memory: it is read and written there.
-  const double seconds =
-      bandwidth > 0 ? count_of(message) / (c.bandwidth * bandwidth)
-                    : 2 * count_of(message) / (calibration_.elementwise * cluster().node.device.memory_bandwidth.value);
-  return duration_rounded_up(c.latency.seconds() + seconds);
+  const double rate = calibration_.elementwise * cluster().node.device.memory_bandwidth.value;
+  return duration_rounded_up(calibration_.p2p.latency.seconds() + 2 * count_of(message) / rate);
 }
 
 Duration AnalyticCostModel::launch_time(const Op& op) const {

@@ -18,17 +18,28 @@ struct AttentionConstants {
   double sequence_half = 0;  // tokens
 };
 
-// Time = base + steps * step + S * factor / B * (1 + sqrt(half_size / S)).
+// What a group's members move data at, as shares of a scale-up port's vendor rate, once a message is large; and what
+// small ones lose: time = latency + bytes / rate x (1 + sqrt(half_size / S)).
 struct CollectiveConstants {
-  double bandwidth = 1;  // bus bandwidth over the link's vendor rate
-  Duration base_latency;
-  Duration step_latency;  // per step of a ring
-  double half_size = 0;   // bytes
+  double ring = 1;          // bytes into the port, and out of it
+  double tree = 1;          // likewise
+  double nvls = 1;          // likewise, with reductions in the switch
+  double nvls_payload = 1;  // the buffer's own bytes through such a kernel, whatever the group's size
+  double all_to_all = 1;    // bytes out of the port
+  double host_link = 1;     // between domains of a node: of the host link's rate
+  Duration start;           // on top of the latencies of NCCL's own model
+  double half_size = 0;     // bytes; with the LL protocol nothing is lost
 };
 
 struct TransferConstants {
   double bandwidth = 1;  // of the link's vendor rate
   Duration latency;
+};
+
+struct MessageConstants {
+  double bandwidth = 1;      // of the scale-up port's vendor rate; with few links of a mesh, of theirs
+  Duration latency;          // within a domain
+  Duration network_latency;  // between nodes, on top of the path's own
 };
 
 // One line for people: "matmul.bf16", "0.715", what it means, where it comes from.
@@ -42,6 +53,7 @@ struct CalibrationConstant {
 struct Calibration {
   std::string name;
   std::string stack;
+  std::vector<std::string> devices;  // beginnings of the device names it describes: H100, H800
 
   double matmul_bf16 = 1;  // asymptotic share of the peak rate
   double matmul_fp32 = 1;
@@ -59,6 +71,7 @@ struct Calibration {
   double embedding = 1;
   double loss = 1;
   double optimizer = 1;
+  double multiprocessors = 1;  // share of them that a kernel bound by memory needs at full speed
 
   Duration kernel_gap;    // start and drain of any kernel
   Duration launch;        // host time per kernel or communication op
@@ -66,7 +79,7 @@ struct Calibration {
   Duration graph_launch;  // host time per graph
 
   CollectiveConstants collective;
-  TransferConstants p2p;
+  MessageConstants p2p;
   TransferConstants copy;  // device <-> host
 
   std::vector<CalibrationConstant> constants;  // as the file lists them

@@ -30,6 +30,17 @@ TransferConstants transfer_of(const proto::Transfer& m) {
   return {.bandwidth = m.bandwidth().value(), .latency = duration(m.latency())};
 }
 
+CollectiveConstants collective_of(const proto::Collective& m) {
+  return {.ring = m.ring().value(),
+          .tree = m.tree().value(),
+          .nvls = m.nvls().value(),
+          .nvls_payload = m.nvls_payload().value(),
+          .all_to_all = m.all_to_all().value(),
+          .host_link = m.host_link().value(),
+          .start = duration(m.start()),
+          .half_size = m.half_size().value()};
+}
+
 // Every message with a `source` is a constant; the others group them. `given` holds values as the file writes them.
 void list_constants(const Message& message, const std::string& prefix, const std::map<std::string, std::string>& given,
                     std::vector<CalibrationConstant>& constants) {
@@ -55,6 +66,7 @@ Calibration calibration_of(const proto::Calibration& m) {
   Calibration c;
   c.name = m.name();
   c.stack = m.stack();
+  c.devices.assign(m.devices().begin(), m.devices().end());
   c.matmul_bf16 = m.matmul().bf16().value();
   c.matmul_fp32 = m.matmul().fp32().value();
   c.matmul_k_half = m.matmul().k_half().value();
@@ -69,15 +81,15 @@ Calibration calibration_of(const proto::Calibration& m) {
   c.embedding = m.memory().embedding().value();
   c.loss = m.memory().loss().value();
   c.optimizer = m.memory().optimizer().value();
+  c.multiprocessors = m.memory().multiprocessors().value();
   c.kernel_gap = duration(m.host().kernel_gap());
   c.launch = duration(m.host().launch());
   c.sync_launch = duration(m.host().sync_launch());
   c.graph_launch = duration(m.host().graph_launch());
-  c.collective = {.bandwidth = m.collective().bandwidth().value(),
-                  .base_latency = duration(m.collective().base_latency()),
-                  .step_latency = duration(m.collective().step_latency()),
-                  .half_size = m.collective().half_size().value()};
-  c.p2p = transfer_of(m.p2p());
+  c.collective = collective_of(m.collective());
+  c.p2p = {.bandwidth = m.p2p().bandwidth().value(),
+           .latency = duration(m.p2p().latency()),
+           .network_latency = duration(m.p2p().network_latency())};
   c.copy = transfer_of(m.copy());
   return c;
 }
@@ -96,6 +108,19 @@ Calibration read_calibration(std::string_view text, const std::string& file) {
   for (const config::BoundValue& v : values) given.emplace(v.field, v.value);
   list_constants(message, "", given, calibration.constants);
   return calibration;
+}
+
+std::optional<std::size_t> calibration_for(std::string_view device, std::span<const Calibration> calibrations) {
+  std::optional<std::size_t> best;
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < calibrations.size(); ++i) {
+    for (const std::string& name : calibrations[i].devices) {
+      if (!device.starts_with(name) || name.size() <= longest) continue;
+      longest = name.size();
+      best = i;
+    }
+  }
+  return best;
 }
 
 }  // namespace stepcast::sim

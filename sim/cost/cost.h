@@ -31,7 +31,17 @@ using PathClass = std::uint32_t;
 // own device uses (its scale-up port, its NIC) are no LinkIds.
 using LinkId = std::uint32_t;
 
-enum class Algorithm : std::uint8_t { kNone, kRing, kTree, kNvls, kNvlsTree, kCollnetDirect, kCollnetChain, kPat, kP2p };
+enum class Algorithm : std::uint8_t {
+  kNone,
+  kRing,
+  kTree,
+  kNvls,
+  kNvlsTree,
+  kCollnetDirect,
+  kCollnetChain,
+  kPat,
+  kP2p
+};
 enum class Protocol : std::uint8_t { kNone, kLl, kLl128, kSimple };
 std::string_view to_string(Algorithm algorithm);
 std::string_view to_string(Protocol protocol);
@@ -74,6 +84,14 @@ struct DeviceLimits {
   Share nic = kWhole;
 };
 
+// A device's links per direction, for reports only: as the vendor states them, and what a share of kWhole stands for.
+struct VendorRates {
+  BytesPerSecond port;
+  BytesPerSecond nic;
+  BytesPerSecond nominal_port;
+  BytesPerSecond nominal_nic;
+};
+
 // How much of a transfer passes a shared link: `weight` / kWeightUnit times what passes one member's NIC.
 struct Crossing {
   LinkId link = 0;
@@ -96,6 +114,7 @@ class CostModel {
 
   virtual DeviceClass device_class(std::int32_t device) const = 0;
   virtual DeviceLimits limits(DeviceClass) const { return {}; }
+  virtual VendorRates vendor_rates() const { return {}; }
   // Path class of a group of devices (collectives), in member order, or of a pair, sender first (messages).
   virtual PathClass path_class(std::span<const std::int32_t> devices) const = 0;
 

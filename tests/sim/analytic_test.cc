@@ -46,9 +46,16 @@ Calibration round_constants() {
   c.kernel_gap = Duration(1'000'000);
   c.launch = Duration(5'000'000);
   c.sync_launch = Duration(2'000'000);
-  c.collective = {
-      .bandwidth = 0.8, .base_latency = Duration(10'000'000), .step_latency = Duration(2'000'000), .half_size = 4e6};
-  c.p2p = {.bandwidth = 0.8, .latency = Duration(5'000'000)};
+  c.multiprocessors = 0.5;
+  c.collective = {.ring = 0.8,
+                  .tree = 0.7,
+                  .nvls = 0.7,
+                  .nvls_payload = 0.6,
+                  .all_to_all = 0.7,
+                  .host_link = 0.9,
+                  .start = Duration(10'000'000),
+                  .half_size = 4e6};
+  c.p2p = {.bandwidth = 0.8, .latency = Duration(5'000'000), .network_latency = Duration(14'000'000)};
   c.copy = {.bandwidth = 0.5, .latency = Duration(3'000'000)};
   return c;
 }
@@ -106,14 +113,15 @@ TEST(AnalyticCost, OtherKernelsAreBoundByMemory) {
   // 3 x 4e6 B / (0.5 x 1e12) = 24 us, plus 1 us.
   const std::array<TensorType, 3> types{
       {{DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}}};
-  EXPECT_NEAR(static_cast<double>(model().local_cost(make_op(OpKind::kAdd, {kR, kR, kW}), types, 0).time.ps), 25'000'000, 1);
+  EXPECT_NEAR(static_cast<double>(model().local_cost(make_op(OpKind::kAdd, {kR, kR, kW}), types, 0).time.ps),
+              25'000'000, 1);
 }
 
 TEST(AnalyticCost, CopiesToTheHostCrossTheHostLink) {
   // 4e6 B / (0.5 x 50e9) = 160 us, plus 3 us. On the compute stream the same copy is 8e6 B / 0.5e12 = 16 us, plus 1 us.
   const std::array<TensorType, 2> types{{{DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}}};
-  EXPECT_NEAR(static_cast<double>(model().local_cost(make_op(OpKind::kCopy, {kR, kW}, Stream::kD2h), types, 0).time.ps), 163e6,
-              1);
+  EXPECT_NEAR(static_cast<double>(model().local_cost(make_op(OpKind::kCopy, {kR, kW}, Stream::kD2h), types, 0).time.ps),
+              163e6, 1);
   EXPECT_NEAR(static_cast<double>(model().local_cost(make_op(OpKind::kCopy, {kR, kW}), types, 0).time.ps), 17e6, 1);
 }
 
@@ -137,21 +145,42 @@ TEST(AnalyticCost, RefusesAnOpOfOver106Days) {
 }
 
 TEST(AnalyticCost, CollectivesPayLatencyPerStepAndBusBytes) {
-  // All-reduce of 4e6 B on 4: 10 us + 6 steps x 2 us + 4e6 x (1 + sqrt(4e6/4e6)) x (2 x 3/4) / (0.8 x 100e9) = 22 + 150
-  // us.
-  const AnalyticCostModel m = model();
+  // A ring with the Simple protocol. All-reduce of 4e6 B on 4: 10 us + 8.4 + 6 x 3.4 us of NCCL's table + 4e6 x (1 +
+  // sqrt(4e6/4e6)) x (2 x 3/4) / (0.8 x 100e9) = 38.8 + 150 us.
+  const AnalyticCostModel m(small_cluster(), round_constants(), {{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "Simple"}});
   const std::array<std::int32_t, 4> all{0, 1, 2, 3};
   const PathClass path = m.path_class(all);
   const std::array<TensorType, 1> buffer{{{DType::kF32, {1'000'000}}}};
-  EXPECT_NEAR(static_cast<double>(m.collective_cost(make_op(OpKind::kAllReduce, {kA}), buffer, path, 4).time.ps), 172e6, 1);
-  // All-gather of 4 x 1e6 B: 10 us + 3 x 2 us + 8e6 x 3/4 / 80e9 = 16 + 75 us. Reduce-scatter of as much likewise.
+  const auto ps = [&](const Op& op, std::span<const TensorType> operands) {
+    return static_cast<double>(m.collective_cost(op, operands, path, 4).time.ps);
+  };
+  EXPECT_NEAR(ps(make_op(OpKind::kAllReduce, {kA}), buffer), 188.8e6, 1);
+  // All-gather of 4 x 1e6 B: 10 us + 8.4 + 3 x 3.4 us + 8e6 x 3/4 / 80e9 = 28.6 + 75 us. Reduce-scatter of as much
+  // likewise.
   const TensorType part{DType::kF32, {250'000}};
   const std::array<TensorType, 2> gather{{part, buffer[0]}};
   const std::array<TensorType, 2> scatter{{buffer[0], part}};
-  EXPECT_NEAR(static_cast<double>(m.collective_cost(make_op(OpKind::kAllGather, {kR, kW}), gather, path, 4).time.ps), 91e6,
-              1);
-  EXPECT_NEAR(static_cast<double>(m.collective_cost(make_op(OpKind::kReduceScatter, {kR, kW}), scatter, path, 4).time.ps),
-              91e6, 1);
+  EXPECT_NEAR(ps(make_op(OpKind::kAllGather, {kR, kW}), gather), 103.6e6, 1);
+  EXPECT_NEAR(ps(make_op(OpKind::kReduceScatter, {kR, kW}), scatter), 103.6e6, 1);
+}
+
+TEST(AnalyticCost, KernelsSayWhatTheyNeed) {
+  // The matmul above: all processors; 6e6 B in 10.513657 us of 1 TB/s: 0.570686. The sum: half of them as the constant
+  // says; 12e6 B in 25 us: 0.48. A copy across the host link needs neither.
+  const auto share = [](double part) { return static_cast<double>(kWhole) * part; };
+  const TensorType square{DType::kBf16, {1000, 1000}};
+  const std::array<TensorType, 3> factors{{square, square, square}};
+  const LocalCost matmul = model().local_cost(make_op(OpKind::kMatmul, {kR, kR, kW}), factors, 0);
+  EXPECT_EQ(matmul.multiprocessors, kWhole);
+  EXPECT_NEAR(static_cast<double>(matmul.memory), share(6 / 10.513657), 2);
+  const TensorType vector{DType::kF32, {1'000'000}};
+  const std::array<TensorType, 3> terms{{vector, vector, vector}};
+  const LocalCost sum = model().local_cost(make_op(OpKind::kAdd, {kR, kR, kW}), terms, 0);
+  EXPECT_EQ(sum.multiprocessors, kWhole / 2);
+  EXPECT_NEAR(static_cast<double>(sum.memory), share(0.48), 1);
+  const std::array<TensorType, 2> copied{{vector, vector}};
+  const LocalCost copy = model().local_cost(make_op(OpKind::kCopy, {kR, kW}, Stream::kD2h), copied, 0);
+  EXPECT_EQ(copy, LocalCost(copy.time));
 }
 
 TEST(AnalyticCost, MessagesPayLatencyAndBytes) {
@@ -182,8 +211,65 @@ TEST(AnalyticCost, AnOverriddenDeviceIsSlowerByItsFactorAndHasItsOwnClass) {
   EXPECT_NE(m.device_class(0), m.device_class(1));
   const std::array<TensorType, 3> types{
       {{DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}, {DType::kF32, {1'000'000}}}};
-  EXPECT_NEAR(static_cast<double>(m.local_cost(make_op(OpKind::kAdd, {kR, kR, kW}), types, m.device_class(1)).time.ps), 50e6,
-              1);
+  EXPECT_NEAR(static_cast<double>(m.local_cost(make_op(OpKind::kAdd, {kR, kR, kW}), types, m.device_class(1)).time.ps),
+              50e6, 1);
+}
+
+TEST(AnalyticCost, OverridesOfADeviceMultiply) {
+  // Memory at half and at 0.8 of its rate: the sum takes 24 us / 0.4 + 1 us = 61 us, with 12e6 B in 61 us of 0.4 TB/s:
+  // 0.491803. NICs at a quarter.
+  topology::Cluster cluster = small_cluster();
+  cluster.overrides = {{1, 1.0, 0.5}, {1, 1.0, 0.8, 0.25}, {2, 1.0, 0.4, 0.25}};
+  const AnalyticCostModel m(cluster, round_constants());
+  EXPECT_EQ(m.device_class(1), m.device_class(2));
+  const TensorType vector{DType::kF32, {1'000'000}};
+  const std::array<TensorType, 3> terms{{vector, vector, vector}};
+  const LocalCost sum = m.local_cost(make_op(OpKind::kAdd, {kR, kR, kW}), terms, m.device_class(1));
+  EXPECT_NEAR(static_cast<double>(sum.time.ps), 61e6, 1);
+  EXPECT_NEAR(static_cast<double>(sum.memory) / kWhole, 12 / 61.0 / 0.4, 1e-5);
+  EXPECT_EQ(m.limits(m.device_class(1)).nic, kWhole / 4);
+  EXPECT_EQ(m.limits(0).nic, kWhole);
+}
+
+// Four nodes of two, two to a unit, leaf uplinks at half: a rail's uplink carries one NIC's rate for its two NICs.
+topology::Cluster narrow_fabric() {
+  topology::Cluster c = small_cluster();
+  c.nodes = 4;
+  c.node.devices = 2;
+  c.node.scale_up.domain = 2;
+  c.node.nic = {BytesPerSecond(50e9), 1, topology::NicKind::kIb, 0.96, Duration(1'000'000)};
+  c.fabric.kind = topology::FabricKind::kRail;
+  c.fabric.unit_nodes = 2;
+  c.fabric.leaf_oversubscription = 2;
+  return c;
+}
+
+TEST(AnalyticCost, OversubscribedUplinksAreSharedLinks) {
+  const AnalyticCostModel m(narrow_fabric(), round_constants());
+  ASSERT_FALSE(m.shared_links().empty());
+  for (const SharedLink& link : m.shared_links()) EXPECT_EQ(link.capacity, kWhole) << link.name;
+  std::vector<Crossing> crossings;
+  const std::array<std::int32_t, 2> near{0, 2};  // nodes 0 and 1
+  m.append_crossings(near, Pattern::kRing, crossings);
+  EXPECT_TRUE(crossings.empty());
+  const std::array<std::int32_t, 2> far{0, 4};  // nodes 0 and 2: the rail's link up, and the other unit's down
+  m.append_crossings(far, Pattern::kMessage, crossings);
+  ASSERT_EQ(crossings.size(), 2U);
+  for (const Crossing& crossing : crossings) EXPECT_EQ(crossing.weight, kWeightUnit);
+}
+
+TEST(AnalyticCost, PathsWithinNodesAndBetweenThemDiffer) {
+  const AnalyticCostModel m(narrow_fabric(), round_constants());
+  const std::array<std::int32_t, 2> node{0, 1};
+  const std::array<std::int32_t, 2> unit{0, 2};
+  const std::array<std::int32_t, 2> same_unit{5, 7};
+  const std::array<std::int32_t, 2> units{0, 4};
+  EXPECT_NE(m.path_class(node), m.path_class(unit));
+  EXPECT_NE(m.path_class(unit), m.path_class(units));
+  EXPECT_EQ(m.path_class(unit), m.path_class(same_unit));
+  // 4.8e6 B over 48e9 B/s = 100 us, 14 us, and the path's 1 us of NICs at least.
+  EXPECT_GE(m.message_cost(Bytes(4'800'000), m.path_class(unit)).time, Duration(115'000'000));
+  EXPECT_EQ(m.message_cost(Bytes(4'800'000), m.path_class(unit)).nic_bytes, Bytes(4'800'000));
 }
 
 TEST(AnalyticCost, WaitingForAStreamIsCheaperToLaunchThanAKernel) {

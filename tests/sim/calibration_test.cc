@@ -35,11 +35,12 @@ std::vector<Problem> problems_of(const std::string& text) {
 }
 
 TEST(Calibration, ShippedFilesReadAndEveryConstantHasMeaningUnitAndSource) {
-  for (const std::string name : {"h100-default", "cpu-reference"}) {
+  for (const std::string name : {"h100-default", "a100-default", "b200-default", "mi300x-default", "cpu-reference"}) {
     const Calibration c = read_calibration(text_of(name), name);
     EXPECT_EQ(c.name, name);
-    // 4 of matmul, 7 of attention, 7 of memory, 4 of host, 4 of collectives, 2 of p2p, 2 of copies.
-    EXPECT_EQ(c.constants.size(), 30U);
+    EXPECT_FALSE(c.devices.empty());
+    // 4 of matmul, 7 of attention, 8 of memory, 4 of host, 8 of collectives, 3 of p2p, 2 of copies.
+    EXPECT_EQ(c.constants.size(), 36U);
     std::set<std::string> names;
     for (const CalibrationConstant& k : c.constants) {
       EXPECT_TRUE(names.insert(k.name).second) << k.name;
@@ -54,8 +55,9 @@ TEST(Calibration, ReadsQuantitiesWithTheirUnits) {
   // The values the file states, in base units.
   const Calibration c = read_calibration(text_of("h100-default"), "h100-default");
   EXPECT_DOUBLE_EQ(c.matmul_bf16, 0.715);
-  EXPECT_EQ(c.collective.base_latency, Duration(14'000'000));
-  EXPECT_DOUBLE_EQ(c.collective.half_size, 5e6);
+  EXPECT_EQ(c.collective.start, Duration(5'000'000));
+  EXPECT_DOUBLE_EQ(c.collective.half_size, 3e6);
+  EXPECT_EQ(c.devices, (std::vector<std::string>{"H100", "H800", "H200", "H20", "GH200"}));
   EXPECT_EQ(c.constants.front().name, "matmul.bf16");
   EXPECT_EQ(c.constants.front().value, "0.715");
 }
@@ -63,7 +65,7 @@ TEST(Calibration, ReadsQuantitiesWithTheirUnits) {
 TEST(Calibration, ReportsEveryMistakeWithItsPlace) {
   std::string text = text_of("h100-default");
   text = replaced(text, "value: 0.715", "value: 0");   // a fraction must be above zero
-  text = replaced(text, "value: 14 us", "value: 14");  // a bare number where a unit belongs
+  text = replaced(text, "value: 10 us", "value: 10");  // a bare number where a unit belongs
   text = replaced(text, "half_size:", "half_sise:");   // unknown, and the right one is missing
   const std::vector<Problem> problems = problems_of(text);
   std::set<std::string> fields;
@@ -72,8 +74,18 @@ TEST(Calibration, ReportsEveryMistakeWithItsPlace) {
     EXPECT_EQ(p.where.file, "c.yaml");
     fields.insert(p.where.field);
   }
-  EXPECT_EQ(fields, (std::set<std::string>{"matmul.bf16.value", "collective.base_latency.value", "collective.half_sise",
+  EXPECT_EQ(fields, (std::set<std::string>{"matmul.bf16.value", "host.graph_launch.value", "collective.half_sise",
                                            "collective.half_size"}));
+}
+
+TEST(Calibration, ADeviceTakesTheLongestMatch) {
+  std::vector<Calibration> known(3);
+  known[0].devices = {"H20", "A100"};
+  known[1].devices = {"H200", "GH200"};
+  known[2].devices = {"H20"};
+  EXPECT_EQ(calibration_for("H200-SXM-141GB", known), 1U);
+  EXPECT_EQ(calibration_for("H20-96GB", known), 0U);
+  EXPECT_EQ(calibration_for("B200", known), std::nullopt);
 }
 
 TEST(Calibration, RefusesAFileOfAnotherSchema) {

@@ -1,0 +1,17 @@
+// Names as reports print them.
+#include "sim/cost/cost.h"
+
+namespace stepcast::sim {
+
+std::string_view to_string(Algorithm algorithm) {
+  constexpr std::string_view kNames[] = {"none",           "ring",          "tree", "nvls", "nvls_tree",
+                                         "collnet_direct", "collnet_chain", "pat",  "p2p"};
+  return kNames[static_cast<std::size_t>(algorithm)];
+}
+
+std::string_view to_string(Protocol protocol) {
+  constexpr std::string_view kNames[] = {"none", "ll", "ll128", "simple"};
+  return kNames[static_cast<std::size_t>(protocol)];
+}
+
+}  // namespace stepcast::sim
