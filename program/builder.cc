@@ -1,6 +1,7 @@
 // Builders: append, and look equal parts up by content hash; equality decides, the hash only finds.
 #include "program/builder.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -64,9 +65,30 @@ ViewId RankProgramBuilder::tensor(std::string name, DType dtype, Shape shape, Me
 
 ViewId RankProgramBuilder::view(BufferId buffer, std::int64_t byte_offset, DType dtype, Shape shape) {
   const View view{buffer, byte_offset, {dtype, shape}};
-  Hasher h;
-  add(h, view);
-  return store_once(program_.views, known_views_, h.value(), view);
+  if (2 * known_views_.size() >= view_places_.size()) grow_view_places();
+  std::uint32_t& place = place_of(view);
+  if (place != 0) return known_views_[place - 1];
+  const ViewId id = program_.views.push(view);
+  known_views_.push_back(id);
+  place = static_cast<std::uint32_t>(known_views_.size());
+  return id;
+}
+
+std::uint32_t& RankProgramBuilder::place_of(const View& v) {
+  // Offset and bound tell most views of a buffer apart; the multiplier is that of Fibonacci hashing (Knuth 6.4).
+  std::uint64_t h = (static_cast<std::uint64_t>(v.buffer.value) << 32) + static_cast<std::uint64_t>(v.byte_offset);
+  h = (h ^ (h >> 29)) * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(v.type.shape.dims[0].bound);
+  std::size_t at = ((h ^ (h >> 32)) * 0x9e3779b97f4a7c15ULL >> 32) & (view_places_.size() - 1);
+  while (view_places_[at] != 0 && std::as_const(program_.views)[known_views_[view_places_[at] - 1]] != v) {
+    at = (at + 1) & (view_places_.size() - 1);
+  }
+  return view_places_[at];
+}
+
+void RankProgramBuilder::grow_view_places() {
+  constexpr std::size_t kFewest = 64;
+  view_places_.assign(std::max(kFewest, 2 * view_places_.size()), 0);
+  for (std::uint32_t i = 0; i < known_views_.size(); ++i) place_of(at(known_views_[i])) = i + 1;
 }
 
 void RankProgramBuilder::call(SegmentId segment, std::vector<ViewId> args, Tag tag) {

@@ -54,8 +54,13 @@ class RankProgramBuilder {
   RankProgram take() { return std::move(program_); }
 
  private:
+  // The place of an equal view, or a free one (zero) where it belongs.
+  std::uint32_t& place_of(const View& v);
+  void grow_view_places();
+
   RankProgram program_;
-  std::unordered_multimap<std::uint64_t, ViewId> known_views_;
+  std::vector<ViewId> known_views_;
+  std::vector<std::uint32_t> view_places_;  // open addressing, a power of two: positions in known_views_ plus one
 };
 
 class ProgramBuilder {

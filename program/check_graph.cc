@@ -15,8 +15,17 @@ MatchedGraph::MatchedGraph(const Program& p, const std::vector<Resolution>& reso
   for (std::size_t i = 0; i < p.rank_programs.size(); ++i) {
     const RankProgram& r = p.rank_programs[RankProgramId(i)];
     exchanges_.emplace_back();
-    for (std::uint32_t op = 0; op < resolutions[i].op_count(); ++op) {
-      if (op_at(p, r, resolutions[i], op).parts.size() > 1) exchanges_.back().push_back(op);
+    std::vector<bool> without(p.segments.size(), false);  // seen to have no exchange
+    for (std::uint32_t call = 0; call < r.calls.size(); ++call) {
+      const SegmentId id = r.calls[call].segment;
+      if (without[id.value]) continue;
+      const std::size_t before = exchanges_.back().size();
+      std::uint32_t flat = resolutions[i].first_op[call];
+      for (const Op& op : p.segments[id].ops) {
+        if (op.parts.size() > 1) exchanges_.back().push_back(flat);
+        ++flat;
+      }
+      without[id.value] = exchanges_.back().size() == before;
     }
   }
 }
@@ -94,24 +103,27 @@ void MatchedGraph::contract(const Matching& m, bool ranks) {
         members.push_back(ranks ? program_.groups[group_class.groups[g]].members[i].value
                                 : group_class.members[i].value);
       }
-      contract_collectives(m, group_class, members);
+      contract_collectives(m, group_class, members, ranks);
       contract_messages(m.messages[c], members);
     }
   }
-  for (std::uint32_t event = 0; event < parent_.size(); ++event) parent_[event] = find(event);
+  // Parents have lower numbers, so that one pass in order flattens the trees.
+  for (std::uint32_t event = 0; event < parent_.size(); ++event) parent_[event] = parent_[parent_[event]];
 }
 
 void MatchedGraph::contract_collectives(const Matching& m, const GroupClass& c,
-                                        const std::vector<std::uint32_t>& members) {
+                                        const std::vector<std::uint32_t>& members, bool ranks) {
+  // Without ranks, members of one program are one instance.
+  const std::size_t count = ranks ? members.size() : c.distinct.size();
   for (std::size_t key = static_cast<std::size_t>(c.role.value) * kChannelCount, end = key + kChannelCount; key < end;
        ++key) {
     const std::vector<std::uint32_t>& first = m.lists[c.members[0].value].collectives[key];
-    for (std::size_t i = 1; i < members.size(); ++i) {
-      if (members[i] == members[0]) continue;
+    for (std::size_t n = 1; n < count; ++n) {
+      const std::size_t i = ranks ? n : c.distinct[n];
       const std::vector<std::uint32_t>& own = m.lists[c.members[i].value].collectives[key];
       CHECK(own.size() == first.size(), own.size(), first.size());
-      for (std::size_t n = 0; n < own.size(); ++n) {
-        unite(start_of(instances_[members[0]], first[n]), start_of(instances_[members[i]], own[n]));
+      for (std::size_t k = 0; k < own.size(); ++k) {
+        unite(start_of(instances_[members[0]], first[k]), start_of(instances_[members[i]], own[k]));
       }
     }
   }

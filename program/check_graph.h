@@ -53,7 +53,8 @@ class MatchedGraph {
   MatchedGraph(const Program& p, const std::vector<Resolution>& resolutions);
   void add_instance(RankProgramId program, std::uint32_t name);
   void contract(const Matching& m, bool ranks);
-  void contract_collectives(const Matching& m, const GroupClass& c, const std::vector<std::uint32_t>& members);
+  void contract_collectives(const Matching& m, const GroupClass& c, const std::vector<std::uint32_t>& members,
+                            bool ranks);
   void contract_messages(const std::vector<MessageMatch>& messages, const std::vector<std::uint32_t>& members);
   std::uint32_t find(std::uint32_t event);
   void unite(std::uint32_t a, std::uint32_t b);

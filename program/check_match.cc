@@ -2,10 +2,9 @@
 #include "program/check_match.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <set>
 #include <tuple>
+#include <utility>
 
 #include "program/check_parts.h"
 #include "program/ops/operand_rules.h"
@@ -21,9 +20,14 @@ CommunicationLists list_communication(const Program& p, const RankProgram& r, co
   CommunicationLists lists;
   lists.collectives.resize(p.roles.size() * kChannelCount);
   lists.parts.resize(p.roles.size() * kChannelCount);
+  std::vector<bool> silent(p.segments.size(), false);  // seen to have no communication
   for (std::uint32_t call = 0; call < r.calls.size(); ++call) {
+    const SegmentId id = r.calls[call].segment;
+    if (silent[id.value]) continue;
+    silent[id.value] = true;
     std::uint32_t flat = res.first_op[call];
-    for (const Op& op : p.segments[r.calls[call].segment].ops) {
+    for (const Op& op : p.segments[id].ops) {
+      if (op.group || !op.parts.empty()) silent[id.value] = false;
       if (op.group) lists.collectives[key_of(*op.group, op.channel)].push_back(flat);
       for (std::size_t i = 0; i < op.parts.size(); ++i) {
         lists.parts[key_of(op.parts[i].role, op.parts[i].channel)].push_back({flat, static_cast<std::uint16_t>(i)});
@@ -32,24 +36,6 @@ CommunicationLists list_communication(const Program& p, const RankProgram& r, co
     }
   }
   return lists;
-}
-
-std::vector<GroupClass> classify_groups(const Program& p) {
-  std::vector<GroupClass> classes;
-  std::map<std::vector<std::uint32_t>, std::size_t> known;
-  for (std::size_t g = 0; g < p.groups.size(); ++g) {
-    const Group& group = p.groups[GroupId(g)];
-    std::vector<std::uint32_t> key{group.role.value};
-    for (const RankId rank : group.members) key.push_back(p.ranks[rank].program.value);
-    const auto [it, is_new] = known.emplace(std::move(key), classes.size());
-    if (is_new) {
-      GroupClass c{group.role, {}, {}};
-      for (const RankId rank : group.members) c.members.push_back(p.ranks[rank].program);
-      classes.push_back(std::move(c));
-    }
-    classes[it->second].groups.push_back(GroupId(g));
-  }
-  return classes;
 }
 
 // What two matched collectives must have in common.
@@ -98,16 +84,15 @@ class Matcher {
   Matcher(const Program& p, const std::vector<Resolution>& resolutions, ProblemList& problems)
       : p_(p), resolutions_(resolutions), problems_(problems) {}
 
-  Matching run() {
+  Matching run(std::vector<GroupClass> classes) {
     for (std::size_t i = 0; i < p_.rank_programs.size(); ++i) {
       result_.lists.push_back(list_communication(p_, p_.rank_programs[RankProgramId(i)], resolutions_[i]));
     }
-    result_.classes = classify_groups(p_);
+    result_.classes = std::move(classes);
     for (const GroupClass& c : result_.classes) {
       result_.messages.emplace_back();
       for (int channel = 0; channel < kChannelCount; ++channel) {
-        match_collectives(c, static_cast<Channel>(channel));
-        match_messages(c, static_cast<Channel>(channel));
+        match_channel(c, static_cast<Channel>(channel));
       }
     }
     return std::move(result_);
@@ -137,12 +122,23 @@ class Matcher {
     problems_.add(ErrorKind::kInput, std::move(text));
   }
 
+  void match_channel(const GroupClass& c, Channel channel) {
+    const std::size_t key = key_of(c.role, channel);
+    bool has_collectives = false;
+    bool has_messages = false;
+    for (const std::uint32_t m : c.distinct) {
+      const CommunicationLists& own = result_.lists[c.members[m].value];
+      has_collectives = has_collectives || !own.collectives[key].empty();
+      has_messages = has_messages || !own.parts[key].empty();
+    }
+    if (has_collectives) match_collectives(c, channel);
+    if (has_messages) match_messages(c, channel);
+  }
+
   void match_collectives(const GroupClass& c, Channel channel) {
     const std::vector<std::uint32_t>& reference = collectives(c, 0, channel);
-    std::set<RankProgramId> seen;
     bool sizes_fit = true;
-    for (std::size_t m = 0; m < c.members.size(); ++m) {
-      if (!seen.insert(c.members[m]).second) continue;
+    for (const std::uint32_t m : c.distinct) {
       if (sizes_fit) sizes_fit = check_sizes(c, channel, m);
       if (m > 0) compare_collectives(c, channel, m, reference);
     }
@@ -151,7 +147,10 @@ class Matcher {
 
   // Reports the first collective of a member whose sizes do not fit the group; false when there is one.
   bool check_sizes(const GroupClass& c, Channel channel, std::size_t m) {
+    const Op* last = nullptr;
     for (const std::uint32_t op : collectives(c, m, channel)) {
+      if (&op_of(c.members[m], op) == last) continue;
+      last = &op_of(c.members[m], op);
       const std::string problem = size_problem(c, m, op);
       if (problem.empty()) continue;
       fail(c, channel, name(c, m, op) + ": " + problem);
@@ -165,6 +164,7 @@ class Matcher {
     const std::vector<std::uint32_t>& own = collectives(c, m, channel);
     const std::size_t common = std::min(own.size(), reference.size());
     for (std::size_t n = 0; n < common; ++n) {
+      if (&op_of(c.members[0], reference[n]) == &op_of(c.members[m], own[n])) continue;  // one op of one segment
       const std::string text =
           difference(form_of(segment_of(c.members[0], reference[n]), op_of(c.members[0], reference[n])),
                      form_of(segment_of(c.members[m], own[n]), op_of(c.members[m], own[n])));
@@ -295,8 +295,9 @@ class Matcher {
 
 }  // namespace
 
-Matching match(const Program& p, const std::vector<Resolution>& resolutions, ProblemList& problems) {
-  return Matcher(p, resolutions, problems).run();
+Matching match(const Program& p, const std::vector<Resolution>& resolutions, std::vector<GroupClass> classes,
+               ProblemList& problems) {
+  return Matcher(p, resolutions, problems).run(std::move(classes));
 }
 
 }  // namespace stepcast::program

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "program/check_parts.h"
 #include "program/program.h"
 #include "program/resolve.h"
 
@@ -24,13 +25,6 @@ struct CommunicationLists {
   std::vector<std::vector<PartRef>> parts;
 };
 
-// All groups of one role whose members run these programs.
-struct GroupClass {
-  RoleId role;
-  std::vector<RankProgramId> members;
-  std::vector<GroupId> groups;
-};
-
 // A message: member indices and flat ops of its two ends.
 struct MessageMatch {
   std::uint32_t sender = 0;
@@ -40,12 +34,13 @@ struct MessageMatch {
 };
 
 struct Matching {
-  std::vector<CommunicationLists> lists;  // by RankProgramId
-  std::vector<GroupClass> classes;
+  std::vector<CommunicationLists> lists;            // by RankProgramId
+  std::vector<GroupClass> classes;                  // as given
   std::vector<std::vector<MessageMatch>> messages;  // by class
 };
 
 // Adds what does not match to `problems`. Needs a structurally sound Program.
-Matching match(const Program& p, const std::vector<Resolution>& resolutions, ProblemList& problems);
+Matching match(const Program& p, const std::vector<Resolution>& resolutions, std::vector<GroupClass> classes,
+               ProblemList& problems);
 
 }  // namespace stepcast::program

@@ -7,38 +7,58 @@
 namespace stepcast::program {
 namespace {
 
-// The bytes written so far, as disjoint ranges in order.
+using ByteRange = std::pair<std::int64_t, std::int64_t>;
+
+// The bytes written so far of each buffer, as disjoint ranges in order. Most have one, which lies in a flat table.
 class WrittenBytes {
  public:
-  bool covers(std::int64_t begin, std::int64_t end) const {
-    const auto it = first_ending_at_or_after(begin);
-    return it != ranges_.end() && it->first <= begin && end <= it->second;
+  explicit WrittenBytes(std::size_t buffers) : only_(buffers, ByteRange{0, 0}) {}
+
+  bool covers(BufferId buffer, std::int64_t begin, std::int64_t end) const {
+    const ByteRange& only = only_[buffer.value];
+    if (only.second != kListed) return only.first <= begin && end <= only.second;
+    const Ranges& ranges = lists_[static_cast<std::size_t>(only.first)];
+    const auto it = first_ending_at_or_after(ranges, begin);
+    return it != ranges.end() && it->first <= begin && end <= it->second;
   }
-  void add(std::int64_t begin, std::int64_t end) {
-    const auto first = first_ending_at_or_after(begin);
-    auto last = first;
-    while (last != ranges_.end() && last->first <= end) ++last;
-    if (first == last) {
-      ranges_.insert(first, {begin, end});
-      return;
+  void add(BufferId buffer, std::int64_t begin, std::int64_t end) {
+    ByteRange& only = only_[buffer.value];
+    if (only.second == 0) {  // nothing yet: a view has at least one byte
+      only = {begin, end};
+    } else if (only.second == kListed) {
+      add_to(lists_[static_cast<std::size_t>(only.first)], begin, end);
+    } else if (begin <= only.second && only.first <= end) {
+      only = {std::min(begin, only.first), std::max(end, only.second)};
+    } else {
+      lists_.push_back({only});
+      only = {static_cast<std::int64_t>(lists_.size() - 1), kListed};
+      add_to(lists_.back(), begin, end);
     }
-    const std::pair<std::int64_t, std::int64_t> merged(std::min(begin, first->first),
-                                                       std::max(end, std::prev(last)->second));
-    const auto at = ranges_.erase(first + 1, last) - 1;
-    *at = merged;
   }
 
  private:
-  using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;
-  Ranges::const_iterator first_ending_at_or_after(std::int64_t at) const {
-    return std::lower_bound(ranges_.begin(), ranges_.end(), at,
-                            [](const auto& r, std::int64_t v) { return r.second < v; });
+  static constexpr std::int64_t kListed = -1;
+  using Ranges = std::vector<ByteRange>;
+
+  static Ranges::const_iterator first_ending_at_or_after(const Ranges& ranges, std::int64_t at) {
+    return std::lower_bound(ranges.begin(), ranges.end(), at,
+                            [](const ByteRange& r, std::int64_t v) { return r.second < v; });
   }
-  Ranges::iterator first_ending_at_or_after(std::int64_t at) {
-    return std::lower_bound(ranges_.begin(), ranges_.end(), at,
-                            [](const auto& r, std::int64_t v) { return r.second < v; });
+  static void add_to(Ranges& ranges, std::int64_t begin, std::int64_t end) {
+    const auto first = ranges.begin() + (first_ending_at_or_after(ranges, begin) - ranges.cbegin());
+    auto last = first;
+    while (last != ranges.end() && last->first <= end) ++last;
+    if (first == last) {
+      ranges.insert(first, {begin, end});
+      return;
+    }
+    const ByteRange merged(std::min(begin, first->first), std::max(end, std::prev(last)->second));
+    const auto at = ranges.erase(first + 1, last) - 1;
+    *at = merged;
   }
-  Ranges ranges_;
+
+  std::vector<ByteRange> only_;  // by BufferId; with the end kListed, `first` is the place in lists_
+  std::vector<Ranges> lists_;
 };
 
 // An all_gather in place reads its own part alone, at a position that depends on the rank, and writes the rest.
@@ -73,27 +93,73 @@ void check_temps(const Segment& s, ProblemList& problems) {
   }
 }
 
+// What a segment does to its slots as a whole.
+struct SlotUse {
+  std::vector<std::uint16_t> needed;  // read before the segment writes them
+  std::vector<std::uint16_t> written;
+};
+
+SlotUse slot_use(const Segment& s) {
+  SlotUse use;
+  std::vector<bool> needed(s.slots.size(), false);
+  std::vector<bool> written(s.slots.size(), false);
+  for (const Op& op : s.ops) {
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+      const Operand& o = op.operands[i];
+      if (o.temp || written[o.index] || needed[o.index] || !needs_all(s, op, i)) continue;
+      needed[o.index] = true;
+      use.needed.push_back(o.index);
+    }
+    for (const Operand& o : op.operands) {
+      if (o.temp || written[o.index] || o.access == Access::kRead) continue;
+      written[o.index] = true;
+      use.written.push_back(o.index);
+    }
+  }
+  return use;
+}
+
+// Where all that a call needs was written before the call, its ops need not be looked at one by one.
 class ReadCheck {
  public:
   ReadCheck(const Program& p, const RankProgram& r, ProblemList& problems)
       : p_(p), r_(r), problems_(problems), written_(r.buffers.size()) {}
 
   void run() {
+    std::vector<SlotUse> uses(p_.segments.size());
+    std::vector<bool> known(p_.segments.size(), false);
     for (std::uint32_t call = 0; call < r_.calls.size(); ++call) {
-      const Segment& s = p_.segments[r_.calls[call].segment];
-      for (std::uint32_t op = 0; op < s.ops.size(); ++op) check_op(s, call, op);
+      const SegmentId id = r_.calls[call].segment;
+      const Segment& s = p_.segments[id];
+      SlotUse& use = uses[id.value];
+      if (!known[id.value]) use = slot_use(s);
+      known[id.value] = true;
+      const std::vector<ViewId>& args = r_.calls[call].args;
+      const bool sound = std::all_of(use.needed.begin(), use.needed.end(),
+                                     [&](std::uint16_t slot) { return is_written(r_.views[args[slot]]); });
+      if (sound) {
+        for (const std::uint16_t slot : use.written) add(r_.views[args[slot]]);
+      } else {
+        for (std::uint32_t op = 0; op < s.ops.size(); ++op) check_op(s, call, op);
+      }
     }
   }
 
  private:
+  bool is_written(const View& view) const {
+    return r_.buffers[view.buffer].persistent || written_.covers(view.buffer, view.byte_offset, end_of(view));
+  }
+  void add(const View& view) {
+    if (!r_.buffers[view.buffer].persistent) written_.add(view.buffer, view.byte_offset, end_of(view));
+  }
+
   void check_op(const Segment& s, std::uint32_t call, std::uint32_t op) {
     const std::vector<Operand>& operands = s.ops[op].operands;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const Operand& o = operands[i];
       if (o.temp || !needs_all(s, s.ops[op], i)) continue;
       const View& view = view_of(call, o);
-      if (r_.buffers[view.buffer].persistent || written_[view.buffer.value].covers(view.byte_offset, end_of(view)))
-        continue;
+      if (is_written(view)) continue;
       if (!reported_.insert(view.buffer).second) continue;
       problems_.add(ErrorKind::kInput, "rank program " + r_.name + ", " + op_path(p_, r_, call, op) +
                                            ": reads buffer " + r_.buffers[view.buffer].name +
@@ -102,8 +168,7 @@ class ReadCheck {
     }
     for (const Operand& o : s.ops[op].operands) {
       if (o.temp || o.access == Access::kRead) continue;
-      const View& view = view_of(call, o);
-      if (!r_.buffers[view.buffer].persistent) written_[view.buffer.value].add(view.byte_offset, end_of(view));
+      add(view_of(call, o));
     }
   }
   const View& view_of(std::uint32_t call, const Operand& o) const { return r_.views[r_.calls[call].args[o.index]]; }
@@ -112,15 +177,18 @@ class ReadCheck {
   const Program& p_;
   const RankProgram& r_;
   ProblemList& problems_;
-  std::vector<WrittenBytes> written_;
+  WrittenBytes written_;
   std::set<BufferId> reported_;
 };
 
 }  // namespace
 
-void find_unwritten_reads(const Program& p, ProblemList& problems) {
+void find_unwritten_temps(const Program& p, ProblemList& problems) {
   for (const Segment& s : p.segments) check_temps(s, problems);
-  for (const RankProgram& r : p.rank_programs) ReadCheck(p, r, problems).run();
+}
+
+void find_unwritten_reads(const Program& p, RankProgramId r, ProblemList& problems) {
+  ReadCheck(p, p.rank_programs[r], problems).run();
 }
 
 }  // namespace stepcast::program

@@ -1,8 +1,11 @@
 // Roles and the groups behind them: that a rank is in the groups its program names, and that an op with an index role
 // divides its tensors into as many parts as the group has members.
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
 
 #include "program/check_parts.h"
+#include "program/hasher.h"
 
 namespace stepcast::program {
 namespace {
@@ -50,13 +53,50 @@ std::int64_t parts_of(const Segment& s, const Op& op) {
 
 }  // namespace
 
-GroupSizes group_sizes(const Program& p) {
+std::vector<GroupClass> classify_groups(const Program& p) {
+  std::vector<std::uint32_t> program_of;  // by rank: read many times, hence close together
+  program_of.reserve(p.ranks.size());
+  for (const Rank& rank : p.ranks) program_of.push_back(rank.program.value);
+  std::vector<GroupClass> classes;
+  std::unordered_multimap<std::uint64_t, std::size_t> known;  // by hash of role and programs; never iterated
+  std::vector<bool> seen;
+  for (std::size_t g = 0; g < p.groups.size(); ++g) {
+    const Group& group = p.groups[GroupId(g)];
+    Hasher h;
+    h.word(group.role.value);
+    for (const RankId rank : group.members) h.word(program_of[rank.value]);
+    const auto alike = [&](const GroupClass& c) {
+      return c.role == group.role &&
+             std::equal(c.members.begin(), c.members.end(), group.members.begin(), group.members.end(),
+                        [&](RankProgramId program, RankId rank) { return program.value == program_of[rank.value]; });
+    };
+    auto [at, end] = known.equal_range(h.value());
+    while (at != end && !alike(classes[at->second])) ++at;
+    if (at != end) {
+      classes[at->second].groups.push_back(GroupId(g));
+      continue;
+    }
+    known.emplace(h.value(), classes.size());
+    GroupClass c{group.role, {}, {}, {GroupId(g)}};
+    c.members.reserve(group.members.size());
+    seen.assign(p.rank_programs.size(), false);
+    for (const RankId rank : group.members) {
+      const std::uint32_t program = program_of[rank.value];
+      if (!seen[program]) c.distinct.push_back(static_cast<std::uint32_t>(c.members.size()));
+      seen[program] = true;
+      c.members.push_back(RankProgramId(program));
+    }
+    classes.push_back(std::move(c));
+  }
+  return classes;
+}
+
+GroupSizes group_sizes(const Program& p, const std::vector<GroupClass>& classes) {
   GroupSizes sizes(p.rank_programs.size(), std::vector<std::vector<std::int64_t>>(p.roles.size()));
-  for (const Rank& rank : p.ranks) {
-    for (std::size_t role = 0; role < rank.memberships.size(); ++role) {
-      if (!rank.memberships[role]) continue;
-      std::vector<std::int64_t>& known = sizes[rank.program.value][role];
-      const auto size = static_cast<std::int64_t>(p.groups[rank.memberships[role]->group].members.size());
+  for (const GroupClass& c : classes) {
+    const auto size = static_cast<std::int64_t>(c.members.size());
+    for (const std::uint32_t member : c.distinct) {
+      std::vector<std::int64_t>& known = sizes[c.members[member].value][c.role.value];
       const auto at = std::lower_bound(known.begin(), known.end(), size);
       if (at == known.end() || *at != size) known.insert(at, size);
     }
@@ -65,12 +105,17 @@ GroupSizes group_sizes(const Program& p) {
 }
 
 void find_missing_memberships(const Program& p, ProblemList& problems) {
-  std::vector<std::vector<bool>> used;
-  for (const RankProgram& r : p.rank_programs) used.push_back(used_roles(p, r));
+  std::vector<std::vector<std::size_t>> used(p.rank_programs.size());
+  for (std::size_t r = 0; r < used.size(); ++r) {
+    const std::vector<bool> roles = used_roles(p, p.rank_programs[RankProgramId(r)]);
+    for (std::size_t role = 0; role < roles.size(); ++role) {
+      if (roles[role]) used[r].push_back(role);
+    }
+  }
   for (std::size_t i = 0; i < p.ranks.size(); ++i) {
     const Rank& rank = p.ranks[RankId(i)];
-    for (std::size_t role = 0; role < p.roles.size(); ++role) {
-      if (!used[rank.program.value][role] || rank.memberships[role]) continue;
+    for (const std::size_t role : used[rank.program.value]) {
+      if (rank.memberships[role]) continue;
       problems.add(ErrorKind::kInput, "rank " + std::to_string(i) + ": its program uses role " +
                                           p.roles[RoleId(role)].name + ", of which it is in no group");
     }

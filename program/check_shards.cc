@@ -89,8 +89,8 @@ class ShardCheck {
 
 }  // namespace
 
-void find_shard_problems(const Program& p, const GroupSizes& sizes, ProblemList& problems) {
-  for (std::size_t i = 0; i < p.rank_programs.size(); ++i) ShardCheck(p, RankProgramId(i), sizes, problems).run();
+void find_shard_problems(const Program& p, RankProgramId r, const GroupSizes& sizes, ProblemList& problems) {
+  ShardCheck(p, r, sizes, problems).run();
 }
 
 }  // namespace stepcast::program

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/parallel.h"
 #include "program/check_parts.h"
 #include "program/ops/operand_rules.h"
 
@@ -12,12 +13,52 @@ class StructureCheck {
  public:
   StructureCheck(const Program& p, ProblemList& problems) : p_(p), problems_(problems) {}
 
-  void run() {
+  void check_segments() {
     for (std::size_t i = 0; i < p_.segments.size(); ++i) check_segment(SegmentId(i));
-    for (std::size_t i = 0; i < p_.rank_programs.size(); ++i) check_rank_program(RankProgramId(i));
+  }
+
+  void check_names_and_ranks() {
     check_names();
+    where_.clear();
+    const std::size_t before = problems_.problems().size();
     for (std::size_t i = 0; i < p_.groups.size(); ++i) check_group(GroupId(i));
-    for (std::size_t i = 0; i < p_.ranks.size(); ++i) check_rank(RankId(i));
+    // Every place in a group is known to its rank. Where ranks know of no more places than there are, each of their
+    // entries is one of those.
+    const bool agree = problems_.problems().size() == before && places_in_groups() == known_places();
+    for (std::size_t i = 0; i < p_.ranks.size(); ++i) check_rank(RankId(i), agree);
+  }
+
+  void check_rank_program(RankProgramId id) {
+    const RankProgram& r = p_.rank_programs[id];
+    const std::string name = "rank program " + r.name;
+    for (const Buffer& buffer : r.buffers) {
+      if (buffer.bytes >= 0 && buffer.bytes < (std::int64_t{1} << 62)) continue;
+      where_ = name + ", buffer " + buffer.name;
+      fail("its size is out of range");
+    }
+    where_ = name;
+    for (std::size_t i = 0; i < r.views.size(); ++i) {
+      item_ = {", view ", i};
+      check_view(r, r.views[ViewId(i)]);
+    }
+    for (std::size_t i = 0; i < r.calls.size(); ++i) {
+      item_ = {", call ", i};
+      check_call(r, r.calls[i]);
+    }
+    item_ = {};
+    where_ = name + ", graphs";
+    std::uint32_t end = 0;
+    for (const CallRange& range : r.graphs) {
+      require(range.begin >= end && range.begin < range.end && range.end <= r.calls.size(),
+              "ranges must be disjoint, ascending and within the calls");
+      end = std::max(end, range.end);
+    }
+    for (std::size_t i = 0; i < r.shards.size(); ++i) {
+      where_ = name + ", shard " + std::to_string(i);
+      check_shard(r, r.shards[i]);
+    }
+    where_ = name + ", loss";
+    if (r.loss) check_loss_view(r, *r.loss);
   }
 
  private:
@@ -119,39 +160,6 @@ class StructureCheck {
     require(shard.slice->offset >= 0, "the offset of its slice is negative");
   }
 
-  void check_rank_program(RankProgramId id) {
-    const RankProgram& r = p_.rank_programs[id];
-    const std::string name = "rank program " + r.name;
-    for (const Buffer& buffer : r.buffers) {
-      if (buffer.bytes >= 0 && buffer.bytes < (std::int64_t{1} << 62)) continue;
-      where_ = name + ", buffer " + buffer.name;
-      fail("its size is out of range");
-    }
-    where_ = name;
-    for (std::size_t i = 0; i < r.views.size(); ++i) {
-      item_ = {", view ", i};
-      check_view(r, r.views[ViewId(i)]);
-    }
-    for (std::size_t i = 0; i < r.calls.size(); ++i) {
-      item_ = {", call ", i};
-      check_call(r, r.calls[i]);
-    }
-    item_ = {};
-    where_ = name + ", graphs";
-    std::uint32_t end = 0;
-    for (const CallRange& range : r.graphs) {
-      require(range.begin >= end && range.begin < range.end && range.end <= r.calls.size(),
-              "ranges must be disjoint, ascending and within the calls");
-      end = std::max(end, range.end);
-    }
-    for (std::size_t i = 0; i < r.shards.size(); ++i) {
-      where_ = name + ", shard " + std::to_string(i);
-      check_shard(r, r.shards[i]);
-    }
-    where_ = name + ", loss";
-    if (r.loss) check_loss_view(r, *r.loss);
-  }
-
   void check_loss_view(const RankProgram& r, ViewId loss) {
     if (loss.value >= r.views.size()) return fail("is a view that does not exist");
     const View& view = r.views[loss];
@@ -176,7 +184,7 @@ class StructureCheck {
 
   void check_group(GroupId id) {
     const Group& group = p_.groups[id];
-    where_ = "group " + std::to_string(id.value);
+    item_ = {"group ", id.value};
     check_role(group.role);
     require(!group.members.empty(), "has no members");
     for (std::size_t i = 0; i < group.members.size(); ++i) {
@@ -193,13 +201,27 @@ class StructureCheck {
     }
   }
 
-  void check_rank(RankId id) {
+  std::size_t places_in_groups() const {
+    std::size_t places = 0;
+    for (const Group& group : p_.groups) places += group.members.size();
+    return places;
+  }
+  std::size_t known_places() const {
+    std::size_t places = 0;
+    for (const Rank& rank : p_.ranks) {
+      for (const MaybeMembership& m : rank.memberships) places += m ? 1 : 0;
+    }
+    return places;
+  }
+
+  void check_rank(RankId id, bool memberships_agree) {
     const Rank& rank = p_.ranks[id];
-    where_ = "rank " + std::to_string(id.value);
+    item_ = {"rank ", id.value};
     require(rank.program.value < p_.rank_programs.size(), "names a rank program that does not exist");
     require(rank.memberships.size() == p_.roles.size(), "must have one membership entry per role");
+    if (memberships_agree) return;
     for (std::size_t role = 0; role < rank.memberships.size(); ++role) {
-      const std::optional<Membership>& m = rank.memberships[role];
+      const MaybeMembership& m = rank.memberships[role];
       if (!m) continue;
       const bool agrees = m->group.value < p_.groups.size() && p_.groups[m->group].role.value == role &&
                           m->index < p_.groups[m->group].members.size() && p_.groups[m->group].members[m->index] == id;
@@ -220,6 +242,16 @@ class StructureCheck {
 
 }  // namespace
 
-void find_structure_problems(const Program& p, ProblemList& problems) { StructureCheck(p, problems).run(); }
+void find_structure_problems(const Program& p, ProblemList& problems) {
+  StructureCheck check(p, problems);
+  check.check_segments();
+  std::vector<ProblemList> own(p.rank_programs.size());
+  parallel_for(own.size(), is_large(p),
+               [&](std::size_t i) { StructureCheck(p, own[i]).check_rank_program(RankProgramId(i)); });
+  for (const ProblemList& found : own) {
+    for (const Problem& problem : found.problems()) problems.add(problem);
+  }
+  check.check_names_and_ranks();
+}
 
 }  // namespace stepcast::program

@@ -191,7 +191,7 @@ std::uint64_t fingerprint(const Program& p) {
   for (const Rank& rank : p.ranks) {
     h.number(rank.program.value);
     h.number(rank.memberships.size());
-    for (const std::optional<Membership>& m : rank.memberships) {
+    for (const MaybeMembership& m : rank.memberships) {
       h.number(m.has_value());
       if (!m) continue;
       h.number(m->group.value);

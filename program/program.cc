@@ -1,4 +1,4 @@
-// Paths, memberships and roles.
+// Paths and roles.
 #include "program/program.h"
 
 #include <string_view>
@@ -28,20 +28,6 @@ std::string op_path(const Program& p, const RankProgram& r, std::uint32_t call, 
   if (!segment.label.empty()) path += "." + segment.label;
   if (!segment.ops[op].name.empty()) path += "." + segment.ops[op].name;
   return path;
-}
-
-const Membership& membership(const Program& p, RankId rank, RoleId role) {
-  const auto& memberships = p.ranks[rank].memberships;
-  CHECK(role.value < memberships.size() && memberships[role.value], rank.value, role.value);
-  return *memberships[role.value];
-}
-
-RankId peer_of(const Program& p, RankId rank, const P2pPart& part) {
-  const Membership& own = membership(p, rank, part.role);
-  const std::vector<RankId>& members = p.groups[own.group].members;
-  const auto size = static_cast<std::int64_t>(members.size());
-  const std::int64_t index = ((std::int64_t{own.index} + part.offset) % size + size) % size;
-  return members[static_cast<std::size_t>(index)];
 }
 
 std::optional<RoleId> find_role(const Program& p, std::string_view name) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
+#include "program/memberships.h"
 #include "program/ops/op.h"
 #include "program/types.h"
 
@@ -142,16 +144,10 @@ struct Group {
   bool operator==(const Group&) const = default;
 };
 
-struct Membership {
-  GroupId group;
-  std::uint32_t index = 0;  // own position in the group's members
-  bool operator==(const Membership&) const = default;
-};
-
 struct Rank {
   RankProgramId program;
-  std::int32_t device = 0;                             // global device number
-  std::vector<std::optional<Membership>> memberships;  // by RoleId; empty where the rank is in no group of the role
+  std::int32_t device = 0;  // global device number
+  Memberships memberships;  // by RoleId; empty where the rank is in no group of the role
   bool operator==(const Rank&) const = default;
 };
 
@@ -190,9 +186,20 @@ struct Program {
 std::string op_path(const Program& p, const RankProgram& r, std::uint32_t call, std::uint32_t op);
 
 // Group of `rank` in `role`; CHECKs that there is one.
-const Membership& membership(const Program& p, RankId rank, RoleId role);
+inline const Membership& membership(const Program& p, RankId rank, RoleId role) {
+  const Memberships& own = p.ranks[rank].memberships;
+  CHECK(role.value < own.size() && own[role.value], rank.value, role.value);
+  return *own[role.value];
+}
 // The rank that `part` of an op on `rank` talks to: the member at (own index + offset) mod size of the role's group.
-RankId peer_of(const Program& p, RankId rank, const P2pPart& part);
+inline RankId peer_of(const Program& p, RankId rank, const P2pPart& part) {
+  const Membership& own = membership(p, rank, part.role);
+  const std::vector<RankId>& members = p.groups[own.group].members;
+  const auto size = static_cast<std::int64_t>(members.size());
+  const std::int64_t index = std::int64_t{own.index} + part.offset;
+  if (index >= 0 && index < size) return members[static_cast<std::size_t>(index)];
+  return members[static_cast<std::size_t>((index % size + size) % size)];
+}
 std::optional<RoleId> find_role(const Program& p, std::string_view name);
 
 // Covers everything but devices and the names of the program, buffers, slots and temps: equal programs have equal

@@ -1,5 +1,6 @@
 // Derives dependences. Every buffer is a sorted list of byte ranges, split on demand at the ends of views and merged
 // when one op writes across several; a range knows its last writer and the last reader on each stream since that write.
+// Most buffers are only ever accessed whole: their one range is kept in a flat table, and only the others have a list.
 //
 // An edge that an earlier op of the same stream already waits for (the same or a later op of the other stream) is left
 // out: a stream runs in order, so it cannot bind.
@@ -27,24 +28,33 @@ struct Range {
 };
 static_assert(kStreamCount <= 16);
 
-// The latest predecessor per stream of the op under way.
+// The latest predecessor per stream of the op under way; those on its own stream are not asked for.
 class Predecessors {
  public:
+  explicit Predecessors(std::size_t own_stream) : others_(~(1U << own_stream)) {}
+
   void add(OpPlusOne op, std::size_t stream) {
-    if (op > latest_[stream]) latest_[stream] = op;
+    const unsigned bit = 1U << stream;
+    if (op == 0 || (others_ & bit) == 0) return;
+    if ((streams_ & bit) == 0 || op > latest_[stream]) latest_[stream] = op;
+    streams_ |= bit;
   }
   void add_all(const Range& range, bool writes) {
-    if (range.writer != 0) add(range.writer, range.writer_stream);
+    add(range.writer, range.writer_stream);
     if (!writes) return;
-    for (unsigned mask = range.reader_mask; mask != 0; mask &= mask - 1) {
+    for (unsigned mask = range.reader_mask & others_; mask != 0; mask &= mask - 1) {
       const auto stream = static_cast<std::size_t>(__builtin_ctz(mask));
       add(range.readers[stream], stream);
     }
   }
-  std::array<OpPlusOne, kStreamCount>& latest() { return latest_; }
+  // A bit for each stream with a predecessor.
+  unsigned streams() const { return streams_; }
+  OpPlusOne latest(std::size_t stream) const { return latest_[stream]; }
 
  private:
-  std::array<OpPlusOne, kStreamCount> latest_{};
+  unsigned others_;
+  unsigned streams_ = 0;
+  std::array<OpPlusOne, kStreamCount> latest_;  // where streams_ has the bit
 };
 
 void record(Range& range, OpPlusOne op, std::size_t stream, bool writes) {
@@ -58,16 +68,14 @@ void record(Range& range, OpPlusOne op, std::size_t stream, bool writes) {
   }
 }
 
-class BufferState {
+// Ranges of a buffer that is accessed in parts.
+class RangeList {
  public:
+  explicit RangeList(const Range& only) : ranges_{only} {}
+
   // Bytes [begin, end) of the buffer are accessed by `op`.
   void access(std::int64_t begin, std::int64_t end, OpPlusOne op, std::size_t stream, bool writes,
               Predecessors& found) {
-    if (ranges_.size() == 1 && ranges_[0].begin == begin && ranges_[0].end == end) {
-      found.add_all(ranges_[0], writes);
-      record(ranges_[0], op, stream, writes);
-      return;
-    }
     const std::size_t first = split(begin, end);
     std::size_t last = first;
     for (; last < ranges_.size() && ranges_[last].begin < end; ++last) {
@@ -117,14 +125,55 @@ class BufferState {
   std::vector<Range> ranges_;
 };
 
+class BufferStates {
+ public:
+  explicit BufferStates(std::size_t buffers) : first_(buffers) {}
+
+  // Bytes [begin, end) of the buffer are accessed by `op`.
+  void access(BufferId buffer, std::int64_t begin, std::int64_t end, OpPlusOne op, std::size_t stream, bool writes,
+              Predecessors& found) {
+    CHECK(buffer.value < first_.size(), buffer.value);
+    Range& range = first_[buffer.value];
+    if (range.begin == begin && range.end == end) {
+      found.add_all(range, writes);
+      record(range, op, stream, writes);
+    } else if (range.end == 0) {  // not accessed yet: a view has at least one byte
+      range.begin = begin;
+      range.end = end;
+      record(range, op, stream, writes);
+    } else {
+      list_of(range).access(begin, end, op, stream, writes, found);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kListed = -1;
+
+  RangeList& list_of(Range& range) {
+    if (range.end != kListed) {
+      lists_.emplace_back(range);
+      range.begin = static_cast<std::int64_t>(lists_.size() - 1);
+      range.end = kListed;
+    }
+    return lists_[static_cast<std::size_t>(range.begin)];
+  }
+
+  std::vector<Range> first_;  // by BufferId; with the end kListed, `begin` is the place in lists_
+  std::vector<RangeList> lists_;
+};
+
 class Resolver {
  public:
-  Resolver(const Program& p, const RankProgram& r) : program_(p), rank_program_(r), buffers_(r.buffers.size()) {}
+  Resolver(const Program& p, const RankProgram& r) : program_(p), rank_program_(r), buffers_(r.buffers.size()) {
+    views_.reserve(r.views.size());
+    for (const View& v : r.views) views_.push_back({v.buffer, v.byte_offset, v.byte_offset + v.type.bytes()});
+  }
 
   Resolution run() {
     count_ops();
+    const std::vector<Segment>& segments = program_.segments.items();
     for (std::uint32_t call = 0; call < rank_program_.calls.size(); ++call) {
-      const Segment& segment = program_.segments[rank_program_.calls[call].segment];
+      const Segment& segment = segments[rank_program_.calls[call].segment.value];
       temps_.assign(segment.temps.size(), Range{});
       for (std::uint32_t i = 0; i < segment.ops.size(); ++i) {
         resolve_op(segment, rank_program_.calls[call], segment.ops[i], result_.first_op[call] + i);
@@ -153,7 +202,7 @@ class Resolver {
 
   void resolve_op(const Segment& segment, const Call& call, const Op& op, std::uint32_t flat) {
     const auto stream = static_cast<std::size_t>(op.stream);
-    Predecessors found;
+    Predecessors found(stream);
     for (const Operand& operand : op.operands) {
       const bool writes = operand.access != Access::kRead;
       if (operand.temp) {
@@ -163,10 +212,10 @@ class Resolver {
         record(temps_[operand.index], flat + 1, stream, writes);
       } else {
         CHECK(operand.index < call.args.size(), operand.index, call.args.size());
-        const View& view = rank_program_.views[call.args[operand.index]];
-        CHECK(view.buffer.value < buffers_.size(), view.buffer.value);
-        buffers_[view.buffer.value].access(view.byte_offset, view.byte_offset + view.type.bytes(), flat + 1, stream,
-                                           writes, found);
+        const ViewId id = call.args[operand.index];
+        CHECK(id.value < views_.size(), id.value, views_.size());
+        const Bounds& view = views_[id.value];
+        buffers_.access(view.buffer, view.begin, view.end, flat + 1, stream, writes, found);
       }
     }
     if (op.kind == OpKind::kJoin) {
@@ -177,21 +226,31 @@ class Resolver {
     tail_[stream] = flat + 1;
   }
 
-  void emit(Predecessors& found, std::size_t stream) {
+  void emit(const Predecessors& found, std::size_t stream) {
     result_.edge_begin.push_back(static_cast<std::uint32_t>(result_.edges.size()));
     const std::size_t first = result_.edges.size();
-    for (std::size_t other = 0; other < kStreamCount; ++other) {
-      const OpPlusOne op = found.latest()[other];
-      if (other == stream || op <= waited_[stream][other]) continue;
+    for (unsigned mask = found.streams(); mask != 0; mask &= mask - 1) {
+      const auto other = static_cast<std::size_t>(__builtin_ctz(mask));
+      const OpPlusOne op = found.latest(other);
+      if (op <= waited_[stream][other]) continue;
       waited_[stream][other] = op;
       result_.edges.push_back(op - 1);
     }
-    std::sort(result_.edges.begin() + static_cast<std::ptrdiff_t>(first), result_.edges.end());
+    if (result_.edges.size() - first > 1) {
+      std::sort(result_.edges.begin() + static_cast<std::ptrdiff_t>(first), result_.edges.end());
+    }
   }
+
+  struct Bounds {
+    BufferId buffer;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
 
   const Program& program_;
   const RankProgram& rank_program_;
-  std::vector<BufferState> buffers_;
+  std::vector<Bounds> views_;  // by ViewId
+  BufferStates buffers_;
   std::vector<Range> temps_;  // of the call under way
   std::array<OpPlusOne, kStreamCount> tail_{};
   std::array<std::array<OpPlusOne, kStreamCount>, kStreamCount> waited_{};  // [waiting stream][other stream]

@@ -236,7 +236,7 @@ class Writer {
     put("rank " + id_text('k', rank.program) + " device " + std::to_string(rank.device) + " (");
     for (std::size_t i = 0; i < rank.memberships.size(); ++i) {
       if (i > 0) put(", ");
-      const std::optional<Membership>& m = rank.memberships[i];
+      const MaybeMembership& m = rank.memberships[i];
       put(m ? id_text('g', m->group) + " " + std::to_string(m->index) : std::string("-"));
     }
     put(")  # " + std::to_string(id) + "\n");

@@ -332,13 +332,13 @@ class Reader {
     t.expect("(");
     while (!t.accept(")")) {
       if (!rank.memberships.empty()) t.expect(",");
-      std::optional<Membership> m;
-      if (!t.accept("-")) {
-        m.emplace();
-        m->group = GroupId(t.number_after("g"));
-        m->index = t.natural();
+      if (t.accept("-")) {
+        rank.memberships.push_back(std::nullopt);
+        continue;
       }
-      rank.memberships.push_back(m);
+      const GroupId group(t.number_after("g"));
+      if (group.value == MaybeMembership::kNoGroup) t.fail("a group number out of range");
+      rank.memberships.push_back(Membership{group, t.natural()});
     }
     program_.ranks.push(std::move(rank));
   }

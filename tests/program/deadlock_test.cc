@@ -320,7 +320,7 @@ TEST(Deadlock, IsFoundExactlyWhereARandomProgramGetsStuck) {
     std::vector<Resolution> res;
     for (const RankProgram& r : p.rank_programs) res.push_back(resolve(p, r));
     ProblemList problems;
-    const Matching m = match(p, res, problems);
+    const Matching m = match(p, res, classify_groups(p), problems);
     ASSERT_TRUE(problems.empty()) << "round " << round << ": " << to_text(problems.problems());
     const bool runs = Player(p, res, m).runs_to_the_end();
     ASSERT_EQ(find_deadlock(MatchedGraph::of_ranks(p, res, m)).empty(), runs) << "round " << round;
