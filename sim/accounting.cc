@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -15,52 +13,20 @@
 namespace stepcast::sim {
 namespace {
 
-using program::Op;
 using program::Pass;
 using program::Stream;
 
-// The kind of communication that runs on a stream; nothing for the compute stream.
-std::optional<Exposed> kind_of(Stream stream) {
-  switch (stream) {
-    case Stream::kCompute:
-      return std::nullopt;
-    case Stream::kTp:
-      return Exposed::kTp;
-    case Stream::kCp:
-      return Exposed::kCp;
-    case Stream::kEp:
-      return Exposed::kEp;
-    case Stream::kDp:
-      return Exposed::kDp;
-    case Stream::kGather:
-      return Exposed::kGather;
-    case Stream::kSendNext:
-    case Stream::kRecvPrev:
-    case Stream::kSendPrev:
-    case Stream::kRecvNext:
-      return Exposed::kPp;
-    case Stream::kD2h:
-    case Stream::kH2d:
-      return Exposed::kCopy;
-  }
-  CHECK(false, static_cast<int>(stream));
-  return std::nullopt;
-}
-
-// The kind of communication within a role that is named after one; roles that span several (model, world) have none.
-std::optional<Exposed> kind_of_role(std::string_view name) {
-  if (name == "tp") return Exposed::kTp;
-  if (name == "cp") return Exposed::kCp;
-  if (name == "ep") return Exposed::kEp;
-  if (name == "pp") return Exposed::kPp;
-  if (name == "dp") return Exposed::kDp;
-  return std::nullopt;
-}
-
 class Accountant {
  public:
-  Accountant(const Workload& w, const Timeline& times, std::uint32_t rank)
-      : w_(w), times_(times), rank_(w.ranks()[rank]), shape_(w.shape_of(rank_)) {
+  Accountant(const Workload& w, const AloneTimes& alone, const Timeline& times, std::uint32_t rank,
+             ExposedByPrice* by_price)
+      : w_(w),
+        alone_(alone),
+        times_(times),
+        by_price_(by_price),
+        number_(rank),
+        rank_(w.ranks()[rank]),
+        shape_(w.shape_of(rank_)) {
     std::optional<std::uint32_t> read;
     for (std::uint32_t op = 0; op < shape_.op_count(); ++op) {
       last_host_read_.push_back(read.value_or(kNoOp));
@@ -77,14 +43,14 @@ class Accountant {
       done = end(op);
     }
     account_tail(done, step.ps);
-    CHECK(parts_.sum() == step, parts_.sum().ps, step.ps, w_.describe(rank_.first_op));
+    CHECK(parts_.sum() == step, parts_.sum().ps, step.ps, w_.describe(number_, 0));
     return parts_;
   }
 
  private:
-  std::int64_t issue(std::uint32_t op) const { return times_.issue[rank_.first_op + op].ps; }
-  std::int64_t begin(std::uint32_t op) const { return times_.begin[rank_.first_op + op].ps; }
-  std::int64_t end(std::uint32_t op) const { return times_.end[rank_.first_op + op].ps; }
+  std::int64_t issue(std::uint32_t op) const { return times_.ops[rank_.first_op + op].issue.ps; }
+  std::int64_t begin(std::uint32_t op) const { return times_.ops[rank_.first_op + op].begin.ps; }
+  std::int64_t end(std::uint32_t op) const { return times_.ops[rank_.first_op + op].end.ps; }
   Duration& exposed(Exposed kind) { return parts_.exposed[static_cast<std::size_t>(kind)]; }
 
   // Time on the compute stream: computing, unless a stack put communication there.
@@ -94,7 +60,9 @@ class Accountant {
       return;
     }
     const bool optimizer = shape_.program->calls[shape_.resolution->call_of[op]].tag.pass == Pass::kOptimizer;
-    (optimizer ? parts_.optimizer : parts_.compute) += Duration(end(op) - begin(op));
+    const Duration took(end(op) - begin(op));
+    (optimizer ? parts_.optimizer : parts_.compute) += took;
+    parts_.slowed += took - alone_.local(shape_, op, rank_.first_op + op);
   }
 
   // After the last compute op the step goes on for the rank's own communication, then for others.
@@ -147,8 +115,8 @@ class Accountant {
     if (program::is_communication(shape_.ops[op]->kind)) {
       add_transfers(op, from, to);
     } else {
-      const std::optional<Exposed> kind = kind_of(shape_.ops[op]->stream);
-      CHECK(kind.has_value(), w_.describe(rank_.first_op + op), from, to);
+      const std::optional<Exposed> kind = exposed_on(shape_.ops[op]->stream);
+      CHECK(kind.has_value(), w_.describe(number_, op), from, to);
       exposed(*kind) += Duration(to - from);
     }
     return from;
@@ -157,8 +125,9 @@ class Accountant {
   // Of [from, to): exposed while one of the op's transfers runs, bubble while it waits for a partner.
   void add_transfers(std::uint32_t op, std::int64_t from, std::int64_t to) {
     spans_.clear();
-    for (const std::uint32_t t : w_.transfers_of(rank_.first_op + op)) {
-      spans_.emplace_back(times_.transfer_start[t].ps, times_.transfer_end[t].ps);
+    for (const RankShape::Part& part : shape_.parts_of(op)) {
+      const std::uint32_t t = w_.transfer_of(rank_, part);
+      spans_.emplace_back(times_.transfers[t].start.ps, times_.transfers[t].end.ps);
     }
     std::sort(spans_.begin(), spans_.end());
     std::int64_t moving = 0;
@@ -170,20 +139,19 @@ class Accountant {
       moving += high - low;
       covered = high;
     }
-    exposed(kind_of_communication(*shape_.ops[op])) += Duration(moving);
+    exposed(exposed_by(w_.program(), *shape_.ops[op])) += Duration(moving);
+    if (by_price_ != nullptr) {
+      const std::uint32_t price = w_.price_number(w_.transfer_of(rank_, shape_.parts_of(op).front()));
+      by_price_->ps[price] += by_price_->weight * static_cast<double>(moving);
+    }
     parts_.bubble += Duration(to - from - moving);
   }
 
-  // By stream; on the compute stream, which says nothing, by the name of the op's role.
-  Exposed kind_of_communication(const Op& op) const {
-    if (const std::optional<Exposed> kind = kind_of(op.stream)) return *kind;
-    const program::RoleId role = op.group ? *op.group : op.parts.front().role;
-    const std::string& name = w_.program().roles[role].name;
-    return kind_of_role(name).value_or(program::is_p2p(op.kind) ? Exposed::kPp : Exposed::kDp);
-  }
-
   const Workload& w_;
+  const AloneTimes& alone_;
   const Timeline& times_;
+  ExposedByPrice* by_price_;
+  std::uint32_t number_;
   const SimulatedRank& rank_;
   const RankShape& shape_;
   TimeParts parts_;
@@ -193,8 +161,9 @@ class Accountant {
 
 }  // namespace
 
-TimeParts account(const Workload& w, const Timeline& times, std::uint32_t rank, Duration step) {
-  return Accountant(w, times, rank).run(step);
+TimeParts account(const Workload& w, const AloneTimes& alone, const Timeline& times, std::uint32_t rank, Duration step,
+                  ExposedByPrice* exposed) {
+  return Accountant(w, alone, times, rank, exposed).run(step);
 }
 
 }  // namespace stepcast::sim

@@ -2,15 +2,24 @@
 // bubble.
 #pragma once
 
+#include <vector>
+
 #include "base/units.h"
-#include "sim/engine/workload.h"
+#include "sim/engine/engine.h"
 #include "sim/prediction.h"
 
 namespace stepcast::sim {
 
+// Where exposed time is added up by price number (Workload::prices), times `weight`. Unit: picoseconds.
+struct ExposedByPrice {
+  std::vector<double>& ps;
+  double weight = 1;
+};
+
 // The parts of one simulated rank's step of length `step`; they sum to it. A gap of the compute stream is explained by
 // walking back from the op that ended it: what it waited for last, what that waited for, and so on, down to the gap's
 // start. Bytes in flight are exposed, by the kind of op; waiting for a partner to start is bubble.
-TimeParts account(const Workload& w, const Timeline& times, std::uint32_t rank, Duration step);
+TimeParts account(const Workload& w, const AloneTimes& alone, const Timeline& times, std::uint32_t rank, Duration step,
+                  ExposedByPrice* exposed);
 
 }  // namespace stepcast::sim

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <type_traits>
 #include <utility>
 
 #include "base/check.h"
+#include "base/parallel.h"
 #include "sim/accounting.h"
 #include "sim/engine/engine.h"
+#include "sim/network_use.h"
 
 namespace stepcast::sim {
 namespace {
@@ -17,9 +20,11 @@ namespace {
 static_assert(std::is_same_v<decltype(trace::MemorySample::class_bytes), program::ClassBytes>);
 
 // An exchange starts and ends its messages one by one; its transfer is the latest partner's start over all of them.
-SimTime transfer_of(const Workload& w, const Timeline& times, std::uint32_t op) {
-  SimTime start = times.begin[op];
-  for (const std::uint32_t t : w.transfers_of(op)) start = std::max(start, times.transfer_start[t]);
+SimTime transfer_start_of(const Workload& w, const Timeline& times, const SimulatedRank& rank, std::uint32_t op) {
+  SimTime start = times.ops[rank.first_op + op].begin;
+  for (const RankShape::Part& part : w.shape_of(rank).parts_of(op)) {
+    start = std::max(start, times.transfers[w.transfer_of(rank, part)].start);
+  }
   return start;
 }
 
@@ -28,42 +33,25 @@ std::vector<trace::Event> events_of(const Workload& w, const Timeline& times, co
   std::vector<trace::Event> events(shape.op_count());
   for (std::uint32_t i = 0; i < shape.op_count(); ++i) {
     const std::uint32_t call = shape.resolution->call_of[i];
-    const std::uint32_t op = rank.first_op + i;
+    const OpTimes& t = times.ops[rank.first_op + i];
     events[i].id = trace::OpId{call, i - shape.resolution->first_op[call]};
     events[i].stream = static_cast<std::uint8_t>(shape.ops[i]->stream);
-    events[i].issue = times.issue[op];
-    events[i].begin = times.begin[op];
-    events[i].transfer = transfer_of(w, times, op);
-    events[i].end = times.end[op];
+    events[i].issue = t.issue;
+    events[i].begin = t.begin;
+    events[i].transfer = transfer_start_of(w, times, rank, i);
+    events[i].end = t.end;
   }
   return events;
 }
 
-Prediction predict(const program::CheckedProgram& p, const CostModel& costs, const SimOptions& options,
-                   Timeline (*run)(const Workload&)) {
-  const Folding folding = options.fold ? fold(p, costs) : no_fold(p);
-  const Workload w(p, costs, folding);
-  const Timeline times = run(w);
-  Prediction prediction;
-  prediction.class_of_rank = folding.class_of_rank;
-  prediction.events = w.op_count();
-  for (const SimTime end : times.end) prediction.step = std::max(prediction.step, Duration(end.ps));
-  std::map<std::uint32_t, SharedLifetimes> lifetimes;  // by shape
-  for (std::uint32_t c = 0; c < w.ranks().size(); ++c) {
-    const SimulatedRank& rank = w.ranks()[c];
-    const RankShape& shape = w.shape_of(rank);
-    const auto [memory, is_new] = lifetimes.try_emplace(rank.shape);
-    if (is_new) memory->second = program::derive_lifetimes(p.program(), *shape.program, *shape.resolution);
-    ClassResult result;
-    result.class_id = c;
-    result.representative = rank.rank;
-    result.ranks = folding.ranks[c];
-    result.time = account(w, times, c, prediction.step);
-    result.lifetimes = memory->second;
-    if (options.record_events) result.events = events_of(w, times, rank);
-    prediction.classes.push_back(std::move(result));
-  }
-  return prediction;
+Duration step_of(const Timeline& times) {
+  Duration step;
+  for (const OpTimes& op : times.ops) step = std::max(step, Duration(op.end.ps));
+  return step;
+}
+
+EngineOptions engine_options(const SimOptions& options) {
+  return {.contention = options.contention, .free = options.free};
 }
 
 // Bytes allocated at each issue where they change.
@@ -84,12 +72,122 @@ Duration TimeParts::sum() const {
   return std::accumulate(exposed.begin(), exposed.end(), compute + optimizer + host + bubble);
 }
 
+struct Simulation::Parts {
+  Parts(const program::CheckedProgram& p, const CostModel& costs, bool fold)
+      : checked(p),
+        folding(fold ? sim::fold(p, costs) : no_fold(p, costs)),
+        workload(p, costs, folding),
+        vendor_rates(costs.vendor_rates()) {}
+
+  Prediction predict(const SimOptions& options, const EngineOptions& engine, const Timeline& times) const;
+  std::map<program::RankProgramId, SharedLifetimes> derive_lifetimes() const;
+  // Worth several threads.
+  bool is_large() const { return workload.op_count() > 20'000; }
+
+  const program::CheckedProgram& checked;
+  Folding folding;
+  Workload workload;
+  VendorRates vendor_rates;
+};
+
+std::map<program::RankProgramId, SharedLifetimes> Simulation::Parts::derive_lifetimes() const {
+  std::map<program::RankProgramId, SharedLifetimes> lifetimes;
+  for (const RankShape& shape : workload.shapes()) lifetimes.try_emplace(shape.id);
+  std::vector<program::RankProgramId> ids;
+  for (const auto& [id, none] : lifetimes) ids.push_back(id);
+  std::vector<SharedLifetimes> derived(ids.size());
+  parallel_for(ids.size(), is_large(), [&](std::size_t i) {
+    derived[i] = program::derive_lifetimes(checked.program(), checked.program().rank_programs[ids[i]],
+                                           checked.resolution(ids[i]));
+  });
+  for (std::size_t i = 0; i < ids.size(); ++i) lifetimes[ids[i]] = std::move(derived[i]);
+  return lifetimes;
+}
+
+Prediction Simulation::Parts::predict(const SimOptions& options, const EngineOptions& engine,
+                                      const Timeline& times) const {
+  const Workload& w = workload;
+  const AloneTimes alone(w, engine);
+  Prediction prediction;
+  prediction.step = step_of(times);
+  prediction.class_of_rank = folding.class_of_rank;
+  prediction.events = w.op_count();
+  prediction.link_classes = static_cast<std::uint32_t>(folding.link.size());
+  const std::map<program::RankProgramId, SharedLifetimes> lifetimes = derive_lifetimes();
+  prediction.classes.resize(w.ranks().size());
+  std::vector<std::vector<double>> exposed_of_class(w.ranks().size(), std::vector<double>(w.prices().size()));
+  const auto all_ranks = static_cast<double>(folding.class_of_rank.size());
+  parallel_for(w.ranks().size(), is_large(), [&](std::size_t c) {
+    const SimulatedRank& rank = w.ranks()[c];
+    ClassResult& result = prediction.classes[c];
+    result.class_id = static_cast<std::uint32_t>(c);
+    result.representative = rank.rank;
+    result.ranks = folding.ranks[c];
+    ExposedByPrice by_price{exposed_of_class[c], static_cast<double>(folding.ranks[c]) / all_ranks};
+    result.time = account(w, alone, times, result.class_id, prediction.step, &by_price);
+    result.lifetimes = lifetimes.at(w.shape_of(rank).id);
+    if (options.record_events) result.events = events_of(w, times, rank);
+  });
+  std::vector<double> exposed(w.prices().size());
+  for (const std::vector<double>& of_class : exposed_of_class) {
+    for (std::size_t price = 0; price < exposed.size(); ++price) exposed[price] += of_class[price];
+  }
+  prediction.communication = communication_use(w, times, folding, exposed);
+  prediction.tiers = tier_use(w, times, folding, vendor_rates, prediction.step, engine.contention);
+  return prediction;
+}
+
+Simulation::Simulation(const program::CheckedProgram& p, const CostModel& costs, bool fold)
+    : parts_(std::make_unique<const Parts>(p, costs, fold)) {}
+Simulation::~Simulation() = default;
+Simulation::Simulation(Simulation&&) noexcept = default;
+
+Prediction Simulation::run(const SimOptions& options) const {
+  const EngineOptions engine = engine_options(options);
+  return parts_->predict(options, engine, run_engine(parts_->workload, engine));
+}
+
+Duration Simulation::step(const SimOptions& options) const {
+  return step_of(run_engine(parts_->workload, engine_options(options)));
+}
+
+std::vector<Duration> Simulation::steps(std::span<const SimOptions> options, unsigned threads) const {
+  std::vector<Duration> steps(options.size());
+  parallel_on(threads, options.size(), [&](std::size_t i) { steps[i] = step(options[i]); });
+  return steps;
+}
+
+std::vector<Duration> Simulation::jittered_steps(const JitterOptions& jitter, const SimOptions& options,
+                                                 unsigned threads) const {
+  CHECK(parts_->folding.representative.size() == parts_->folding.class_of_rank.size(), "jitter needs every rank");
+  std::vector<Duration> steps(static_cast<std::size_t>(jitter.samples));
+  parallel_on(threads, steps.size(), [&](std::size_t i) {
+    EngineOptions engine = engine_options(options);
+    engine.jitter = JitterDraw{jitter.compute_sigma, jitter.communication_sigma, jitter.seed, i};
+    steps[i] = step_of(run_engine(parts_->workload, engine));
+  });
+  return steps;
+}
+
+std::uint64_t Simulation::ops() const { return parts_->workload.op_count(); }
+
+std::vector<Free> Simulation::communication_kinds() const {
+  std::set<Exposed> kinds;
+  for (const Lane& lane : parts_->workload.lanes()) kinds.insert(lane.exposed);
+  std::vector<Free> free;
+  for (const Exposed kind : kinds) free.push_back(free_of(kind));
+  return free;
+}
+
 Prediction simulate(const program::CheckedProgram& p, const CostModel& costs, const SimOptions& options) {
-  return predict(p, costs, options, run_engine);
+  return Simulation(p, costs, options.fold).run(options);
 }
 
 Prediction relax(const program::CheckedProgram& p, const CostModel& costs, const SimOptions& options) {
-  return predict(p, costs, options, relax_times);
+  const Simulation::Parts parts(p, costs, options.fold);
+  EngineOptions engine = engine_options(options);
+  engine.contention = false;
+  return parts.predict(options, engine, relax_times(parts.workload, engine));
 }
 
 trace::Trace to_trace(const Prediction& prediction, const program::CheckedProgram& p) {

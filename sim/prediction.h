@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,14 +12,12 @@
 #include "program/check.h"
 #include "program/lifetimes.h"
 #include "sim/cost/cost.h"
+#include "sim/exposed.h"
 #include "sim/folding.h"
+#include "sim/free.h"
 #include "trace/trace.h"
 
 namespace stepcast::sim {
-
-// Kinds of communication a rank can be exposed to.
-enum class Exposed : std::uint8_t { kTp, kCp, kEp, kPp, kDp, kGather, kCopy };
-inline constexpr int kExposedCount = 7;
 
 // Each picosecond of a rank's step is exactly one of these; they sum to the step.
 struct TimeParts {
@@ -33,15 +32,20 @@ struct TimeParts {
   Duration slowed;
 };
 
-// Kinds of time whose cost can be taken as zero ("if free").
-enum class Free : std::uint8_t { kNothing, kTp, kCp, kEp, kPp, kDp, kGather, kCopy, kHost, kOptimizer, kSlowdown };
-
 struct SimOptions {
   bool fold = true;
-  bool contention = true;     // on devices and on links; false: every op takes its time alone
-  bool record_events = true;  // keep every op's times (traces, oracles)
-  Free free = Free::kNothing; // communication on streams of that kind, or what the name says, costs nothing; kSlowdown:
-                              // as contention = false
+  bool contention = true;      // on devices and on links; false: every op takes its time alone
+  bool record_events = true;   // keep every op's times (traces, oracles)
+  Free free = Free::kNothing;  // communication on streams of that kind, or what the name says, costs nothing;
+                               // kSlowdown: as contention = false
+};
+
+// Every op's time alone is multiplied by exp(sigma z), z standard normal, drawn by (seed, sample, op).
+struct JitterOptions {
+  double compute_sigma = 0;
+  double communication_sigma = 0;
+  std::int32_t samples = 200;
+  std::uint64_t seed = 0;
 };
 
 // The lifetimes of a rank program, whose blocks (many per call) all classes that run it share. Stands for
@@ -90,32 +94,65 @@ struct CommunicationUse {
   std::int64_t ranks = 0;      // that take part
   std::int64_t transfers = 0;  // over all ranks and the step
   TransferCost cost;           // alone
-  Duration moving;             // over all its transfers: from the latest member's start to the end
+  Duration moving;             // per rank that takes part: from the latest members' starts to the ends, added up
+  Duration exposed;            // mean over all ranks of the job, so that these add up to TimeParts::exposed
 };
 
 // What the links of one tier carried in the step.
 struct TierUse {
-  std::string tier;  // as the cost model names it: scale_up, nic, or a shared link's tier
-  double bytes_per_rank = 0;  // out of a rank (scale_up, nic) or over all links of the tier / ranks; mean over ranks
-  double mean_utilisation = 0;  // of vendor capacity over the step, mean over the links in use
+  std::string tier;             // scale_up (ports), nic, or the tier of shared links
+  std::int64_t links = 0;       // in use; of ports and NICs: ranks that use theirs
+  double bytes_per_rank = 0;    // out of a rank (scale_up, nic), or over all links of the tier by all ranks
+  double mean_utilisation = 0;  // over the step, mean over the links in use: of the vendor's rate for ports and NICs,
+                                // of what it can carry for a shared link
   double peak_utilisation = 0;  // the highest of any link at any time
-  std::vector<std::pair<program::RoleId, double>> carries;  // bytes per rank by role, largest first
+  std::vector<std::pair<program::RoleId, double>> carries;  // bytes per rank by role, the largest first
 };
 
 struct Prediction {
   Duration step;
   std::vector<ClassResult> classes;  // by class id
   std::vector<std::uint32_t> class_of_rank;
-  std::uint64_t events = 0;        // ops simulated
-  std::uint32_t link_classes = 0;  // of shared links in use
-  std::vector<CommunicationUse> communication;  // by role, kind, then size, the largest first
+  std::uint64_t events = 0;                     // ops simulated
+  std::uint32_t link_classes = 0;               // of shared links in use
+  std::vector<CommunicationUse> communication;  // by role, kind, then size, the largest first; alike prices together
   std::vector<TierUse> tiers;                   // nearest first
 };
 
-// Discrete-event engine. Costs come from `costs`, evaluated once per (segment op, device class, path class).
+// One step of a Program on a priced cluster, made once and run under as many what-ifs as wanted. Not changed by
+// running: several threads may run it at once.
+class Simulation {
+ public:
+  // Keeps a reference to `p`. Costs are asked for here and never again.
+  Simulation(const program::CheckedProgram& p, const CostModel& costs, bool fold);
+  ~Simulation();
+  Simulation(Simulation&&) noexcept;
+
+  // Discrete-event engine. `options.fold` is what the constructor was told.
+  Prediction run(const SimOptions& options) const;
+  // Only how long the step takes.
+  Duration step(const SimOptions& options) const;
+  // Times of steps with random op times, one per sample, in order of the samples. `fold` must have been false, else
+  // equal ranks would draw equal times. Runs on up to `threads` threads; their number changes no result.
+  std::vector<Duration> jittered_steps(const JitterOptions& jitter, const SimOptions& options, unsigned threads) const;
+  // The steps of several what-ifs, likewise.
+  std::vector<Duration> steps(std::span<const SimOptions> options, unsigned threads) const;
+
+  std::uint64_t ops() const;  // simulated in one run
+  // The kinds of communication that the Program has, in order.
+  std::vector<Free> communication_kinds() const;
+
+ private:
+  friend Prediction relax(const program::CheckedProgram& p, const CostModel& costs, const SimOptions& options);
+  struct Parts;
+  std::unique_ptr<const Parts> parts_;
+};
+
+// Simulation(p, costs, options.fold).run(options).
 Prediction simulate(const program::CheckedProgram& p, const CostModel& costs, const SimOptions& options);
 
-// The engine's oracle: the same times by relaxing ops in a topological order of the matched graph (no contention).
+// The engine's oracle: the same times by relaxing ops in a topological order of the matched graph. Without contention,
+// whatever the options say.
 Prediction relax(const program::CheckedProgram& p, const CostModel& costs, const SimOptions& options);
 
 trace::Trace to_trace(const Prediction& prediction, const program::CheckedProgram& p);

@@ -5,88 +5,128 @@
 // An op counts down what it waits for: its issue, the op before on its stream, its edges. The host's issue times up to
 // the next host read depend on nothing else, so they are computed in one sweep; an op that is otherwise free earlier
 // sleeps until its issue.
+//
+// An instant is worked off to a fixed point: all completions, and whatever starts and ends at once because of them.
+// Only then speeds are solved (contention.h), once, and ends of what runs are scheduled.
 #include "sim/engine/engine.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "sim/engine/contention.h"
 #include "sim/engine/event_queue.h"
 
 namespace stepcast::sim {
 namespace {
 
-enum class Handler : std::uint32_t { kStart, kEnd, kTransferEnd };
-// Within an instant, what completes comes before what starts.
-constexpr std::uint32_t kCompletions = 0;
-constexpr std::uint32_t kStarts = 1;
-
-// Who waits for an op of a shape: the next op of its stream and the targets of its edges.
-struct Successors {
-  std::vector<std::uint32_t> begin;
-  std::vector<std::uint32_t> ops;
-  std::vector<std::uint32_t> waits;  // by op: the predecessors it has
+// What an event does. The rest of Event::what is the rank of an op, or the generation of what ends.
+enum What : std::uint32_t {
+  kStart,        // of an op
+  kOpEnd,        // of a local op whose time is its own
+  kTransferEnd,  // of a transfer whose time is its own
+  kLocalEnd,     // of a local op at a place of the contention
+  kFlowEnd,      // of a flow of the contention
+  kWhatCount,
 };
-
-Successors successors_of(const RankShape& shape) {
-  const std::uint32_t n = shape.op_count();
-  Successors s{std::vector<std::uint32_t>(n + 1, 0), {}, std::vector<std::uint32_t>(n, 0)};
-  const auto for_each_edge = [&](auto&& visit) {
-    for (std::uint32_t op = 0; op < n; ++op) {
-      if (shape.stream_previous[op] != kNoOp) visit(shape.stream_previous[op], op);
-      for (const std::uint32_t before : shape.resolution->predecessors(op)) visit(before, op);
-    }
-  };
-  for_each_edge([&](std::uint32_t before, std::uint32_t op) {
-    ++s.begin[before + 1];
-    ++s.waits[op];
-  });
-  for (std::uint32_t op = 0; op < n; ++op) s.begin[op + 1] += s.begin[op];
-  s.ops.resize(s.begin[n]);
-  std::vector<std::uint32_t> fill(s.begin.begin(), s.begin.end() - 1);
-  for_each_edge([&](std::uint32_t before, std::uint32_t op) { s.ops[fill[before]++] = op; });
-  return s;
-}
 
 class Simulator {
  public:
-  explicit Simulator(const Workload& w) : w_(w), times_(w), waits_(w.op_count()), parts_left_(w.op_count()) {
-    for (const RankShape& shape : w.shapes()) successors_.push_back(successors_of(shape));
-    for (const SimulatedRank& rank : w.ranks()) {
-      const Successors& s = successors_[rank.shape];
-      for (std::uint32_t op = 0; op < s.waits.size(); ++op) {
-        waits_[rank.first_op + op] = s.waits[op] + 1;  // and its issue
-        parts_left_[rank.first_op + op] = static_cast<std::uint32_t>(w.transfers_of(rank.first_op + op).size());
-      }
+  Simulator(const Workload& w, const EngineOptions& options)
+      : w_(w), alone_(w, options), times_(w), waits_(w.op_count()), cursor_(w.ranks().size()) {
+    if (options.contention && options.free != Free::kSlowdown) contention_.emplace(w);
+    for (const Lane& lane : w.lanes()) {
+      const TransferTimes waiting{{}, {}, static_cast<std::uint32_t>(lane.participants.size())};
+      std::fill_n(times_.transfers.begin() + lane.first, lane.count, waiting);
     }
-    for (const Transfer& t : w.transfers()) missing_.push_back(static_cast<std::uint32_t>(t.ops.size()));
-    cursor_.assign(w.ranks().size(), 0);
   }
 
   Timeline run() {
-    for (std::uint32_t rank = 0; rank < cursor_.size(); ++rank) issue_from(rank);
-    Event event;
-    while (queue_.pop(event)) {
-      const auto subject = static_cast<std::uint32_t>(event.payload);
-      switch (static_cast<Handler>(event.handler)) {
-        case Handler::kStart:
-          start(subject);
-          break;
-        case Handler::kEnd:
-          finish(subject);
-          break;
-        case Handler::kTransferEnd:
-          finish_transfer(subject);
-          break;
+    for (std::uint32_t rank = 0; rank < cursor_.size(); ++rank) issue_first(rank);
+    do {
+      Event event;
+      while (queue_.pop_now(event)) {
+        prefetch();
+        handle(event);
       }
-    }
+      if (contention_) settle();
+    } while (queue_.advance());
     CHECK(finished_ == w_.op_count(), finished_, w_.op_count(), waiting_ops());
     return std::move(times_);
   }
 
  private:
+  // Times of what comes next in this instant: with thousands of ranks none of them is in a cache.
+  void prefetch() const {
+    constexpr std::size_t kFar = 12;
+    constexpr std::size_t kNear = 6;
+    if (const Event* far = queue_.ahead(kFar); far != nullptr && far->what % kWhatCount == kLocalEnd) {
+      __builtin_prefetch(&contention_->local(far->subject));
+    }
+    const Event* near = queue_.ahead(kNear);
+    if (near == nullptr) return;
+    if (near->what % kWhatCount == kLocalEnd) {
+      __builtin_prefetch(&times_.ops[contention_->local(near->subject).op], 1);
+    } else if (near->what % kWhatCount <= kOpEnd) {
+      __builtin_prefetch(&times_.ops[near->subject], 1);
+    }
+  }
+
+  void handle(const Event& event) {
+    const std::uint32_t rest = event.what / kWhatCount;
+    switch (event.what % kWhatCount) {
+      case kStart:
+        start(rest, event.subject);
+        break;
+      case kOpEnd:
+        finish(rest, event.subject);
+        break;
+      case kTransferEnd:
+        finish_transfer(event.subject);
+        break;
+      case kLocalEnd:
+        if (!contention_->is_current_local(event.subject, rest)) break;
+        finish(event.subject / program::kStreamCount, contention_->end_local(event.subject));
+        break;
+      default:
+        if (!contention_->is_current_flow(event.subject, rest)) break;
+        finish_transfer(contention_->end_flow(event.subject));
+    }
+  }
+
+  void settle() {
+    contention_->settle(
+        queue_.now(),
+        [&](SimTime end, std::uint32_t place, std::uint32_t generation) {
+          queue_.schedule(end, kLocalEnd + kWhatCount * generation, place);
+        },
+        [&](SimTime end, std::uint32_t flow, std::uint32_t generation) {
+          queue_.schedule(end, kFlowEnd + kWhatCount * generation, flow);
+        });
+  }
+
+  // Sets up the rank's ops, and issues those before its first host read: nothing has ended yet that they could wait
+  // for.
+  void issue_first(std::uint32_t rank) {
+    const SimulatedRank& r = w_.ranks()[rank];
+    const RankShape& shape = w_.shape_of(r);
+    SimTime host = queue_.now();
+    bool issuing = true;
+    for (std::uint32_t op = 0; op < shape.op_count(); ++op) {
+      const auto waits = static_cast<std::uint8_t>(shape.waits[op] + (issuing ? 0 : 1));  // for its issue
+      if (issuing) host = host + alone_.launch(shape, op);
+      times_.ops[r.first_op + op] = {host, {}, {}, shape.part_begin[op + 1] - shape.part_begin[op]};
+      waits_[r.first_op + op] = waits;
+      if (!issuing) continue;
+      cursor_[rank] = op + 1;
+      if (waits == 0) start_when_issued(rank, r.first_op + op);
+      issuing = shape.ops[op]->kind != program::OpKind::kHostRead;
+    }
+  }
+
   // The host goes on at the current instant, up to and including the next host read.
   void issue_from(std::uint32_t rank) {
     const SimulatedRank& r = w_.ranks()[rank];
@@ -94,83 +134,124 @@ class Simulator {
     SimTime host = queue_.now();
     while (cursor_[rank] < shape.op_count()) {
       const std::uint32_t op = cursor_[rank]++;
-      host = host + shape.launch[op];
-      times_.issue[r.first_op + op] = host;
-      release(r.first_op + op);
+      host = host + alone_.launch(shape, op);
+      times_.ops[r.first_op + op].issue = host;
+      release(rank, r.first_op + op);
       if (shape.ops[op]->kind == program::OpKind::kHostRead) return;
     }
   }
 
   // Starting an op never ends one, so nothing recurses however long a chain of zero-length ops is.
-  void release(std::uint32_t op) {
-    if (--waits_[op] > 0) return;
-    if (times_.issue[op] > queue_.now()) {
-      queue_.schedule(times_.issue[op], kStarts, static_cast<std::uint32_t>(Handler::kStart), op);
+  void release(std::uint32_t rank, std::uint32_t op) {
+    if (--waits_[op] == 0) start_when_issued(rank, op);
+  }
+
+  void start_when_issued(std::uint32_t rank, std::uint32_t op) {
+    const SimTime issue = times_.ops[op].issue;
+    if (issue > queue_.now()) {
+      queue_.schedule(issue, kStart + kWhatCount * rank, op);
     } else {
-      start(op);
+      start(rank, op);
     }
   }
 
-  void start(std::uint32_t op) {
-    times_.begin[op] = queue_.now();
-    const std::span<const std::uint32_t> transfers = w_.transfers_of(op);
-    if (transfers.empty()) complete_after(w_.duration(op), Handler::kEnd, op);
-    for (const std::uint32_t t : transfers) {
-      if (--missing_[t] > 0) continue;
-      times_.transfer_start[t] = queue_.now();
-      complete_after(w_.transfers()[t].duration, Handler::kTransferEnd, t);
+  void start(std::uint32_t rank, std::uint32_t op) {
+    times_.ops[op].begin = queue_.now();
+    const SimulatedRank& r = w_.ranks()[rank];
+    const RankShape& shape = w_.shape_of(r);
+    const std::uint32_t own = op - r.first_op;
+    const std::span<const RankShape::Part> parts = shape.parts_of(own);
+    if (parts.empty()) {
+      start_local(rank, op, shape, own);
+      return;
+    }
+    for (const RankShape::Part& part : parts) {
+      const std::uint32_t t = w_.transfer_of(r, part);
+      if (contention_ && !shape.slots[part.slot].message) {
+        contention_->hold(rank, w_.price_of(t).cost.multiprocessors);
+      }
+      if (--times_.transfers[t].missing == 0) start_transfer(t);
     }
   }
 
-  void complete_after(Duration d, Handler handler, std::uint32_t subject) {
-    queue_.schedule(queue_.now() + d, kCompletions, static_cast<std::uint32_t>(handler), subject);
+  void start_local(std::uint32_t rank, std::uint32_t op, const RankShape& shape, std::uint32_t own) {
+    const Duration alone = alone_.local(shape, own, op);
+    if (contention_ && alone.ps > 0) {
+      contention_->start_local(rank, shape.ops[own]->stream, op, shape.local[own], alone, queue_.now());
+    } else {
+      queue_.schedule(queue_.now() + alone, kOpEnd + kWhatCount * rank, op);
+    }
+  }
+
+  void start_transfer(std::uint32_t t) {
+    times_.transfers[t].start = queue_.now();
+    const Duration alone = alone_.transfer(t);
+    if (contention_) hold_for_message(t);
+    if (contention_ && alone.ps > 0) {
+      contention_->start_flow(t, alone, queue_.now());
+    } else {
+      queue_.schedule(queue_.now() + alone, kTransferEnd, t);
+    }
+  }
+
+  // A receive is issued long before its message comes, because the host runs ahead; stacks issue it about when it is
+  // needed. So messages hold multiprocessors only while they move.
+  void hold_for_message(std::uint32_t t) {
+    const Lane& lane = w_.lane_of_transfer(t);
+    if (!w_.is_message(lane)) return;
+    for (const Participant& p : lane.participants) contention_->hold(p.rank, w_.price_of(t).cost.multiprocessors);
   }
 
   void finish_transfer(std::uint32_t t) {
-    times_.transfer_end[t] = queue_.now();
-    for (const std::uint32_t op : w_.transfers()[t].ops) {
-      if (--parts_left_[op] == 0) finish(op);
+    times_.transfers[t].end = queue_.now();
+    const Lane& lane = w_.lane_of_transfer(t);
+    for (const Participant& p : lane.participants) __builtin_prefetch(&times_.ops[w_.op_of(p, t - lane.first)], 1);
+    for (const Participant& p : lane.participants) {
+      const std::uint32_t op = w_.op_of(p, t - lane.first);
+      if (contention_) contention_->hold(p.rank, -w_.price_of(t).cost.multiprocessors);
+      if (--times_.ops[op].parts_left == 0) finish(p.rank, op);
     }
   }
 
-  void finish(std::uint32_t op) {
-    times_.end[op] = queue_.now();
+  void finish(std::uint32_t rank, std::uint32_t op) {
+    times_.ops[op].end = queue_.now();
     ++finished_;
-    const std::uint32_t rank = w_.rank_of(op);
     const SimulatedRank& r = w_.ranks()[rank];
-    const Successors& s = successors_[r.shape];
+    const RankShape& shape = w_.shape_of(r);
     const std::uint32_t own = op - r.first_op;
-    for (std::uint32_t i = s.begin[own]; i < s.begin[own + 1]; ++i) release(r.first_op + s.ops[i]);
-    if (w_.shape_of(r).ops[own]->kind == program::OpKind::kHostRead) issue_from(rank);
+    for (const std::uint32_t next : shape.successors_of(own)) release(rank, r.first_op + next);
+    if (shape.ops[own]->kind == program::OpKind::kHostRead) issue_from(rank);
   }
 
+  // For the message of a broken invariant.
   std::string waiting_ops() const {
     std::string text = "; waiting:";
     int shown = 0;
-    for (std::uint32_t op = 0; op < w_.op_count() && shown < 20; ++op) {
-      const bool issued = op - w_.ranks()[w_.rank_of(op)].first_op < cursor_[w_.rank_of(op)];
-      // An op whose own turn has come, or that has begun and waits for a partner, says more than those queued behind
-      // it.
-      if (!issued || waits_[op] > 0 || parts_left_[op] == 0) continue;
-      text += "\n  " + w_.describe(op);
-      ++shown;
+    for (std::uint32_t rank = 0; rank < w_.ranks().size(); ++rank) {
+      const std::uint32_t first = w_.ranks()[rank].first_op;
+      for (std::uint32_t op = 0; op < cursor_[rank] && shown < 20; ++op) {
+        // An op whose own turn has come, or that has begun and waits for a partner, says more than those behind it.
+        const OpTimes& t = times_.ops[first + op];
+        if (waits_[first + op] > 0 || t.parts_left == 0) continue;
+        text += "\n  " + w_.describe(rank, op);
+        ++shown;
+      }
     }
     return text;
   }
 
   const Workload& w_;
+  AloneTimes alone_;
   Timeline times_;
+  LargeTable<std::uint8_t> waits_;  // by op: what it still waits for before it starts
   EventQueue queue_;
-  std::vector<Successors> successors_;     // by shape
-  std::vector<std::uint32_t> waits_;       // by op: what it still waits for before it starts
-  std::vector<std::uint32_t> parts_left_;  // by op: its transfers that have not ended
-  std::vector<std::uint32_t> missing_;     // by transfer: ops that have not started
-  std::vector<std::uint32_t> cursor_;      // by rank: the next op its host issues
+  std::vector<std::uint32_t> cursor_;  // by rank: the next op its host issues
+  std::optional<Contention> contention_;
   std::uint32_t finished_ = 0;
 };
 
 }  // namespace
 
-Timeline run_engine(const Workload& w) { return Simulator(w).run(); }
+Timeline run_engine(const Workload& w, const EngineOptions& options) { return Simulator(w, options).run(); }
 
 }  // namespace stepcast::sim

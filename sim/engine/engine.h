@@ -1,14 +1,62 @@
 // The event engine: runs a workload in time order and records when everything happened.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "sim/engine/workload.h"
+#include "sim/free.h"
 
 namespace stepcast::sim {
 
-// Throws InternalError naming what waits if something never completes, which a checked Program cannot do.
-Timeline run_engine(const Workload& w);
+// Every op's time alone is multiplied by exp(sigma z), z standard normal by (seed, sample, op): communication by its
+// own sigma.
+struct JitterDraw {
+  double compute_sigma = 0;
+  double communication_sigma = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t sample = 0;
+};
 
-// The same times from the longest paths of the matched graph, by other means: the engine's oracle.
-Timeline relax_times(const Workload& w);
+struct EngineOptions {
+  bool contention = true;
+  Free free = Free::kNothing;
+  std::optional<JitterDraw> jitter = std::nullopt;
+};
+
+// Throws InternalError naming what waits if something never completes, which a checked Program cannot do.
+Timeline run_engine(const Workload& w, const EngineOptions& options);
+
+// The same times without contention from the longest paths of the matched graph, by other means: the engine's oracle.
+// Jitter and contention of the options must be off.
+Timeline relax_times(const Workload& w, const EngineOptions& options);
+
+// What an op or a transfer takes alone, options considered.
+class AloneTimes {
+ public:
+  AloneTimes(const Workload& w, const EngineOptions& options);
+
+  Duration launch(const RankShape& shape, std::uint32_t op_in_rank) const {
+    return options_.free == Free::kHost ? Duration() : shape.launch[op_in_rank];
+  }
+  Duration local(const RankShape& shape, std::uint32_t op_in_rank, std::uint32_t op) const {
+    const Duration alone = free_local_ && is_free(shape, op_in_rank) ? Duration() : shape.local[op_in_rank].time;
+    return options_.jitter ? jittered(alone, op, false) : alone;
+  }
+  Duration transfer(std::uint32_t t) const {
+    const Duration alone =
+        free_exposed_ && w_.lane_of_transfer(t).exposed == *free_exposed_ ? Duration() : w_.price_of(t).cost.time;
+    return options_.jitter ? jittered(alone, t, true) : alone;
+  }
+
+ private:
+  bool is_free(const RankShape& shape, std::uint32_t op_in_rank) const;
+  Duration jittered(Duration alone, std::uint32_t subject, bool communication) const;
+
+  const Workload& w_;
+  EngineOptions options_;
+  bool free_local_ = false;
+  std::optional<Exposed> free_exposed_;
+};
 
 }  // namespace stepcast::sim

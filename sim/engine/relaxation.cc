@@ -14,12 +14,17 @@ namespace {
 // largest value of its predecessors plus its own weight.
 class LongestPaths {
  public:
-  explicit LongestPaths(const Workload& w)
-      : w_(w), weight_(3 * std::size_t{w.op_count()} + w.transfers().size()), value_(weight_.size()) {
+  LongestPaths(const Workload& w, const AloneTimes& alone)
+      : w_(w), alone_(alone), weight_(3 * std::size_t{w.op_count()} + w.transfer_count()), value_(weight_.size()) {
     for (const SimulatedRank& rank : w.ranks()) add_rank(rank);
-    for (std::uint32_t t = 0; t < w.transfers().size(); ++t) {
-      weight_[transfer(t)] = w.transfers()[t].duration;
-      for (const std::uint32_t op : w.transfers()[t].ops) edges_.emplace_back(begin(op), transfer(t));
+    for (std::uint32_t t = 0; t < w.transfer_count(); ++t) {
+      weight_[transfer(t)] = alone.transfer(t);
+      const Lane& lane = w.lane_of_transfer(t);
+      for (const Participant& p : lane.participants) {
+        const std::uint32_t op = w.op_of(p, t - lane.first);
+        edges_.emplace_back(begin(op), transfer(t));
+        edges_.emplace_back(transfer(t), end(op));
+      }
     }
     relax();
   }
@@ -27,13 +32,13 @@ class LongestPaths {
   Timeline times() const {
     Timeline times(w_);
     for (std::uint32_t op = 0; op < w_.op_count(); ++op) {
-      times.issue[op] = SimTime(value_[issue(op)]);
-      times.begin[op] = SimTime(value_[begin(op)]);
-      times.end[op] = SimTime(value_[end(op)]);
+      times.ops[op].issue = SimTime(value_[issue(op)]);
+      times.ops[op].begin = SimTime(value_[begin(op)]);
+      times.ops[op].end = SimTime(value_[end(op)]);
     }
-    for (std::uint32_t t = 0; t < w_.transfers().size(); ++t) {
-      times.transfer_end[t] = SimTime(value_[transfer(t)]);
-      times.transfer_start[t] = SimTime(value_[transfer(t)] - w_.transfers()[t].duration.ps);
+    for (std::uint32_t t = 0; t < w_.transfer_count(); ++t) {
+      times.transfers[t].end = SimTime(value_[transfer(t)]);
+      times.transfers[t].start = SimTime(value_[transfer(t)] - weight_[transfer(t)].ps);
     }
     return times;
   }
@@ -49,8 +54,8 @@ class LongestPaths {
     const std::uint32_t first = rank.first_op;
     for (std::uint32_t i = 0; i < shape.op_count(); ++i) {
       const std::uint32_t op = first + i;
-      weight_[issue(op)] = shape.launch[i];
-      weight_[end(op)] = w_.duration(op);
+      weight_[issue(op)] = alone_.launch(shape, i);
+      if (shape.parts_of(i).empty()) weight_[end(op)] = alone_.local(shape, i, op);
       if (i > 0) {
         const bool blocks = shape.ops[i - 1]->kind == program::OpKind::kHostRead;
         edges_.emplace_back(blocks ? end(op - 1) : issue(op - 1), issue(op));
@@ -61,7 +66,6 @@ class LongestPaths {
       for (const std::uint32_t before : shape.resolution->predecessors(i)) {
         edges_.emplace_back(end(first + before), begin(op));
       }
-      for (const std::uint32_t t : w_.transfers_of(op)) edges_.emplace_back(transfer(t), end(op));
     }
   }
 
@@ -94,6 +98,7 @@ class LongestPaths {
   }
 
   const Workload& w_;
+  const AloneTimes& alone_;
   std::vector<Duration> weight_;
   std::vector<std::int64_t> value_;  // ps
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
@@ -101,6 +106,9 @@ class LongestPaths {
 
 }  // namespace
 
-Timeline relax_times(const Workload& w) { return LongestPaths(w).times(); }
+Timeline relax_times(const Workload& w, const EngineOptions& options) {
+  CHECK(!options.contention, "relaxation knows no contention");
+  return LongestPaths(w, AloneTimes(w, options)).times();
+}
 
 }  // namespace stepcast::sim

@@ -1,53 +1,27 @@
-// Prices ops and matches communication: the n-th op of a class on (group, channel) with the n-th of every other class
-// in the group; the n-th send over (sender, role, offset, channel) with the n-th receive whose mirrored offset names
-// that sender.
+// Lays out the simulated ranks and ties their slots to lanes: a collective slot to the lane of its group's class and
+// channel, a message slot to the lane of its sender's class, role, offset and channel.
 #include "sim/engine/workload.h"
 
 #include <algorithm>
-#include <array>
-#include <compare>
 #include <map>
-#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
-#include "sim/engine/price_cache.h"
 
 namespace stepcast::sim {
 namespace {
 
-using program::Channel;
-using program::OpKind;
 using program::RankId;
-using program::RoleId;
 
 // Messages of one direction between two classes. Within one group the offset names the receiver, so with two stages,
 // where next and previous are one rank, direction and channel still keep the lanes apart.
-struct LaneKey {
-  std::uint32_t sender = 0;
-  RoleId role;
-  std::int64_t offset = 0;  // 0 <= offset < group size
-  Channel channel = Channel::kMain;
-  auto operator<=>(const LaneKey&) const = default;
-};
+using MessageKey = std::pair<MessageLane, program::Channel>;
 
-struct Lane {
-  std::vector<std::uint32_t> transfers;
-  std::size_t sends = 0;
-  std::size_t receives = 0;
-};
-
-// Groups that look alike to every class share one entry.
-struct FoldedGroup {
-  PathClass path = 0;
-  std::int64_t members = 0;
-  std::size_t participants = 0;                                              // distinct classes
-  std::array<std::vector<std::uint32_t>, program::kChannelCount> transfers;  // by channel, in sequence
-};
-
-std::int64_t modulo(std::int64_t value, std::int64_t size) {
-  const std::int64_t rest = value % size;
-  return rest < 0 ? rest + size : rest;
+bool dearer(const TransferCost& a, const TransferCost& b) {
+  const auto key = [](const TransferCost& c) { return std::tuple(c.time, c.nic, c.port, c.multiprocessors, c.memory); };
+  return key(a) > key(b);
 }
 
 }  // namespace
@@ -61,192 +35,143 @@ void check_op_count(std::uint64_t ops) {
 class WorkloadBuilder {
  public:
   WorkloadBuilder(Workload& w, const program::CheckedProgram& p, const CostModel& costs, const Folding& folding)
-      : w_(w), checked_(p), program_(p.program()), costs_(costs), folding_(folding), prices_(p.program(), costs) {}
+      : w_(w), program_(p.program()), costs_(costs), folding_(folding), shapes_(p, costs, folding) {
+    w_.checked_ = &p;
+  }
 
   void build() {
-    w_.checked_ = &checked_;
-    const std::size_t classes = folding_.representative.size();
-    std::map<std::uint32_t, std::uint32_t> shape_of_program;
-    for (std::size_t c = 0; c < classes; ++c) {
+    w_.link_loads_.emplace_back();
+    for (const LinkId link : folding_.link) w_.links_.push_back(costs_.shared_links()[link]);
+    group_lane_.assign(folding_.group.size() * program::kChannelCount, kNoClass);
+    for (const std::vector<LinkLoad>& loads : folding_.group_loads) group_loads_.push_back(loads_number(loads));
+    std::uint64_t ops = 0;
+    for (std::uint32_t c = 0; c < folding_.representative.size(); ++c) {
       const RankId rank = folding_.representative[c];
-      const auto [it, is_new] = shape_of_program.try_emplace(program_.ranks[rank].program.value,
-                                                             static_cast<std::uint32_t>(w_.shapes_.size()));
-      if (is_new) w_.shapes_.push_back(make_shape(program_.ranks[rank].program));
-      add_rank(static_cast<std::uint32_t>(c), rank, it->second);
+      const std::uint32_t shape = shapes_.shape_of(rank);
+      w_.ranks_.push_back(
+          {rank, shape, static_cast<std::uint32_t>(ops), static_cast<std::uint32_t>(w_.lanes_of_slots_.size())});
+      ops += shapes_.shapes[shape].op_count();
+      check_op_count(ops);
+      join_lanes(c, rank, shapes_.shapes[shape]);
     }
-    w_.transfer_begin_.push_back(static_cast<std::uint32_t>(w_.transfer_ids_.size()));
-    check_matched();
+    w_.op_count_ = static_cast<std::uint32_t>(ops);
+    w_.shapes_ = std::move(shapes_.shapes);
+    w_.prices_ = std::move(shapes_.prices);
+    number_transfers();
   }
 
  private:
-  RankShape make_shape(program::RankProgramId id) {
-    const program::RankProgram& r = program_.rank_programs[id];
-    RankShape shape{&r, &checked_.resolution(id), {}, {}, {}};
-    std::array<std::uint32_t, program::kStreamCount> last;
-    last.fill(kNoOp);
-    auto graph = r.graphs.begin();
-    for (std::uint32_t call = 0; call < r.calls.size(); ++call) {
-      while (graph != r.graphs.end() && call >= graph->end) ++graph;
-      const bool in_graph = graph != r.graphs.end() && call >= graph->begin;
-      bool starts_graph = in_graph && call == graph->begin;
-      const program::SegmentId segment = r.calls[call].segment;
-      const std::vector<program::Op>& ops = program_.segments[segment].ops;
-      for (std::uint32_t i = 0; i < ops.size(); ++i) {
-        const Duration launch = !in_graph      ? prices_.launch(segment, i)
-                                : starts_graph ? costs_.graph_launch_time()
-                                               : Duration();
-        starts_graph = false;
-        std::uint32_t& previous = last[static_cast<std::size_t>(ops[i].stream)];
-        shape.stream_previous.push_back(previous);
-        previous = shape.op_count();
-        shape.ops.push_back(&ops[i]);
-        shape.launch.push_back(launch);
-      }
-    }
-    CHECK(shape.op_count() == shape.resolution->op_count(), shape.op_count(), shape.resolution->op_count());
-    return shape;
-  }
-
-  void add_rank(std::uint32_t c, RankId rank, std::uint32_t shape_index) {
-    const RankShape& shape = w_.shapes_[shape_index];
-    const std::uint32_t first = w_.op_count();
-    check_op_count(std::uint64_t{first} + shape.op_count());
-    w_.ranks_.push_back(SimulatedRank{rank, shape_index, first});
-    w_.rank_of_.resize(first + shape.op_count(), c);
-    w_.duration_.reserve(first + shape.op_count());
-    sequence_.assign(program_.roles.size(), {});
-    const DeviceClass device = costs_.device_class(program_.ranks[rank].device);
-    for (std::uint32_t i = 0; i < shape.op_count(); ++i) {
-      const program::Op& op = *shape.ops[i];
-      const std::uint32_t call = shape.resolution->call_of[i];
-      const program::SegmentId segment = shape.program->calls[call].segment;
-      const std::uint32_t in_segment = i - shape.resolution->first_op[call];
-      w_.transfer_begin_.push_back(static_cast<std::uint32_t>(w_.transfer_ids_.size()));
-      Duration duration;
-      if (program::is_collective(op.kind)) {
-        add_collective(rank, first + i, op, segment, in_segment);
-      } else if (program::is_p2p(op.kind)) {
-        for (const program::P2pPart& part : op.parts) add_message(c, rank, first + i, op, part, segment);
-      } else if (op.kind != OpKind::kJoin) {
-        duration = prices_.local(segment, in_segment, device);
-      }
-      w_.duration_.push_back(duration);
+  void join_lanes(std::uint32_t c, RankId rank, const RankShape& shape) {
+    for (std::uint32_t slot = 0; slot < shape.slots.size(); ++slot) {
+      const CommunicationSlot& s = shape.slots[slot];
+      const program::GroupId group = program::membership(program_, rank, s.role).group;
+      const std::uint32_t number = s.message ? message_lane(c, rank, s, group) : collective_lane(s, group);
+      Lane& lane = w_.lanes_[number];
+      if (lane.participants.empty()) lane.count = static_cast<std::uint32_t>(s.ops.size());
+      CHECK(lane.count == s.ops.size(), lane.count, s.ops.size(), rank.value);
+      lane.participants.push_back({c, slot});
+      w_.lanes_of_slots_.push_back(number);
     }
   }
 
-  void add_collective(RankId rank, std::uint32_t op_index, const program::Op& op, program::SegmentId segment,
-                      std::uint32_t in_segment) {
-    const RoleId role = op.group.value();
-    FoldedGroup& group = folded_groups_[folded_group(program::membership(program_, rank, role).group)];
-    const auto channel = static_cast<std::size_t>(op.channel);
-    const std::size_t n = sequence_[role.value][channel]++;
-    std::vector<std::uint32_t>& sequence = group.transfers[channel];
-    if (n == sequence.size()) sequence.push_back(new_transfer());
-    CHECK(n < sequence.size(), n, sequence.size());
-    // Members' own views of an uneven collective may differ in size: the slowest view rules.
-    const Duration time = prices_.collective(segment, in_segment, group.path, group.members);
-    Transfer& transfer = w_.transfers_[sequence[n]];
-    transfer.duration = std::max(transfer.duration, time);
-    join_transfer(sequence[n], op_index);
+  std::uint32_t new_lane(Exposed exposed, std::uint32_t loads) {
+    w_.lanes_.push_back({0, 0, {}, loads, exposed});
+    return static_cast<std::uint32_t>(w_.lanes_.size() - 1);
   }
 
-  void add_message(std::uint32_t c, RankId rank, std::uint32_t op_index, const program::Op& op,
-                   const program::P2pPart& part, program::SegmentId segment) {
-    const program::GroupId group = program::membership(program_, rank, part.role).group;
-    const auto size = static_cast<std::int64_t>(program_.groups[group].members.size());
-    const std::int64_t offset = modulo(part.offset, size);
-    const RankId peer = program::peer_of(program_, rank, part);
-    const std::uint32_t peer_class = folding_.class_of_rank[peer.value];
-    const LaneKey key = part.send ? LaneKey{c, part.role, offset, part.channel}
-                                  : LaneKey{peer_class, part.role, modulo(-offset, size), part.channel};
-    Lane& lane = lanes_[key];
-    const std::size_t n = part.send ? lane.sends++ : lane.receives++;
-    if (n == lane.transfers.size()) lane.transfers.push_back(new_transfer());
-    CHECK(n < lane.transfers.size(), n, lane.transfers.size());
-    if (part.send) {
-      const std::array<std::int32_t, 2> pair{program_.ranks[rank].device, program_.ranks[peer].device};
-      const Bytes bytes(program_.segments[segment].type_of(op.operands[part.operand]).bytes());
-      w_.transfers_[lane.transfers[n]].duration = prices_.message(bytes, costs_.path_class(pair));
-    }
-    join_transfer(lane.transfers[n], op_index);
+  std::uint32_t collective_lane(const CommunicationSlot& s, program::GroupId group) {
+    const std::uint32_t group_class = folding_.class_of_group[group.value];
+    std::uint32_t& lane = group_lane_[group_class * program::kChannelCount + static_cast<std::size_t>(s.channel)];
+    if (lane == kNoClass) lane = new_lane(s.exposed, group_loads_[group_class]);
+    return lane;
   }
 
-  // Alike to all classes: equal role, path and multiset of member classes.
-  std::size_t folded_group(program::GroupId id) {
-    const auto known = folded_group_of_.find(id);
-    if (known != folded_group_of_.end()) return known->second;
-    const program::Group& group = program_.groups[id];
-    std::vector<std::int32_t> devices;
-    std::vector<std::uint32_t> signature;
-    for (const RankId member : group.members) {
-      devices.push_back(program_.ranks[member].device);
-      signature.push_back(folding_.class_of_rank[member.value]);
+  std::uint32_t message_lane(std::uint32_t c, RankId rank, const CommunicationSlot& s, program::GroupId group) {
+    MessageLane key{c, s.role, s.offset};
+    if (!s.send) {
+      const auto size = static_cast<std::int64_t>(program_.groups[group].members.size());
+      const RankId sender = program::peer_of(
+          program_, rank, {0, false, s.role, static_cast<std::int32_t>(s.offset), program::Channel::kMain});
+      key = {folding_.class_of_rank[sender.value], s.role, forward_offset(-s.offset, size)};
     }
-    const PathClass path = costs_.path_class(devices);
-    std::sort(signature.begin(), signature.end());
-    std::vector<std::uint32_t> distinct = signature;
-    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-    signature.push_back(path);
-    signature.push_back(group.role.value);
-    const auto [it, is_new] = signatures_.try_emplace(std::move(signature), folded_groups_.size());
+    const auto [it, is_new] = message_lane_.try_emplace({key, s.channel}, 0U);
     if (is_new) {
-      folded_groups_.push_back(FoldedGroup{path, static_cast<std::int64_t>(group.members.size()), distinct.size(), {}});
+      const auto loads = folding_.message_loads.find(key);
+      it->second = new_lane(s.exposed, loads == folding_.message_loads.end() ? 0 : loads_number(loads->second));
     }
-    folded_group_of_.emplace(id, it->second);
     return it->second;
   }
 
-  std::uint32_t new_transfer() {
-    w_.transfers_.emplace_back();
-    return static_cast<std::uint32_t>(w_.transfers_.size() - 1);
+  std::uint32_t loads_number(const std::vector<LinkLoad>& loads) {
+    if (loads.empty()) return 0;
+    w_.link_loads_.push_back(loads);
+    return static_cast<std::uint32_t>(w_.link_loads_.size() - 1);
   }
 
-  // An exchange may be both ends of a message, when a class sends to itself: it takes part once. Ranks are added one by
-  // one, so such an op is the last one that joined.
-  void join_transfer(std::uint32_t transfer, std::uint32_t op) {
-    std::vector<std::uint32_t>& ops = w_.transfers_[transfer].ops;
-    if (!ops.empty() && ops.back() == op) return;
-    ops.push_back(op);
-    w_.transfer_ids_.push_back(transfer);
-  }
-
-  void check_matched() const {
-    for (const FoldedGroup& group : folded_groups_) {
-      for (const std::vector<std::uint32_t>& sequence : group.transfers) {
-        for (const std::uint32_t t : sequence) {
-          const Transfer& transfer = w_.transfers_[t];
-          CHECK(transfer.ops.size() == group.participants, w_.describe(transfer.ops.front()), group.participants);
-        }
-      }
+  void number_transfers() {
+    std::uint64_t transfers = 0;
+    for (Lane& lane : w_.lanes_) {
+      lane.first = static_cast<std::uint32_t>(transfers);
+      transfers += lane.count;
     }
-    for (const auto& [key, lane] : lanes_) CHECK(lane.sends == lane.receives, lane.sends, lane.receives, key.sender);
+    check_op_count(transfers);
+    w_.transfers_.reserve(transfers);
+    for (std::uint32_t l = 0; l < w_.lanes_.size(); ++l) {
+      w_.transfers_.insert(w_.transfers_.end(), w_.lanes_[l].count, {l, kNoOp});
+      check_participants(w_.lanes_[l]);
+      for (const Participant& p : w_.lanes_[l].participants) price(w_.lanes_[l], p);
+    }
+  }
+
+  // Members' own views of an uneven collective may differ in size: the dearest view rules. A message's price is its
+  // sender's.
+  void price(const Lane& lane, const Participant& p) {
+    const CommunicationSlot& slot = w_.shapes_[w_.ranks_[p.rank].shape].slots[p.slot];
+    for (std::uint32_t n = 0; n < slot.prices.size(); ++n) {
+      std::uint32_t& price = w_.transfers_[lane.first + n].price;
+      const bool replaces = price == kNoOp || (price != slot.prices[n] &&
+                                               dearer(w_.prices_[slot.prices[n]].cost, w_.prices_[price].cost));
+      if (replaces) price = slot.prices[n];
+    }
+  }
+
+  // A checked Program matches every op; what could go wrong is the folding.
+  void check_participants(const Lane& lane) const {
+    const Participant& first = lane.participants.front();
+    const CommunicationSlot& slot = w_.shapes_[w_.ranks_[first.rank].shape].slots[first.slot];
+    if (slot.message) {
+      CHECK(lane.participants.size() == 2, w_.describe(first.rank, slot.ops.front()), lane.participants.size());
+      return;
+    }
+    const RankId rank = w_.ranks_[first.rank].rank;
+    const program::Group& group = program_.groups[program::membership(program_, rank, slot.role).group];
+    std::vector<std::uint32_t> classes;
+    for (const RankId member : group.members) classes.push_back(folding_.class_of_rank[member.value]);
+    std::sort(classes.begin(), classes.end());
+    const auto distinct = static_cast<std::size_t>(std::unique(classes.begin(), classes.end()) - classes.begin());
+    CHECK(lane.participants.size() == distinct, w_.describe(first.rank, slot.ops.front()), distinct);
   }
 
   Workload& w_;
-  const program::CheckedProgram& checked_;
   const program::Program& program_;
   const CostModel& costs_;
   const Folding& folding_;
-  PriceCache prices_;
-  std::map<LaneKey, Lane> lanes_;
-  std::vector<FoldedGroup> folded_groups_;
-  std::map<program::GroupId, std::size_t> folded_group_of_;
-  std::map<std::vector<std::uint32_t>, std::size_t> signatures_;
-  std::vector<std::array<std::size_t, program::kChannelCount>>
-      sequence_;  // of the rank being added: ops so far, by role and channel
+  ShapeBuilder shapes_;
+  std::vector<std::uint32_t> group_lane_;   // by group class and channel
+  std::vector<std::uint32_t> group_loads_;  // by group class: position in link_loads_
+  std::map<MessageKey, std::uint32_t> message_lane_;
 };
 
 Workload::Workload(const program::CheckedProgram& p, const CostModel& costs, const Folding& folding) {
   WorkloadBuilder(*this, p, costs, folding).build();
 }
 
-std::string Workload::describe(std::uint32_t op) const {
-  const SimulatedRank& rank = ranks_[rank_of_[op]];
-  const RankShape& shape = shape_of(rank);
-  const std::uint32_t call = shape.resolution->call_of[op - rank.first_op];
-  const std::uint32_t in_segment = op - rank.first_op - shape.resolution->first_op[call];
-  return "rank " + std::to_string(rank.rank.value) + " " +
-         program::op_path(checked_->program(), *shape.program, call, in_segment);
+std::string Workload::describe(std::uint32_t rank, std::uint32_t op_in_rank) const {
+  const SimulatedRank& r = ranks_[rank];
+  const RankShape& shape = shape_of(r);
+  const std::uint32_t call = shape.resolution->call_of[op_in_rank];
+  return "rank " + std::to_string(r.rank.value) + " " +
+         program::op_path(checked_->program(), *shape.program, call, op_in_rank - shape.resolution->first_op[call]);
 }
 
 }  // namespace stepcast::sim

@@ -5,10 +5,14 @@
 // group has one participant per distinct class of its members, and a message goes from the class of the sender to the
 // class of the receiver. The partition is equitable (folding.h), hence every rank of a class sees the same
 // participants.
+//
+// Matching is static: the n-th op of a rank in one slot (a role and channel of collectives; a role, offset, direction
+// and channel of messages) takes part in the n-th transfer of the slot's lane.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,34 +20,35 @@
 #include "base/units.h"
 #include "program/check.h"
 #include "sim/cost/cost.h"
+#include "sim/engine/large_table.h"
+#include "sim/engine/rank_shape.h"
+#include "sim/exposed.h"
 #include "sim/folding.h"
 
 namespace stepcast::sim {
-
-inline constexpr std::uint32_t kNoOp = std::numeric_limits<std::uint32_t>::max();
-
-// What every rank of one rank program shares. Ops are numbered as in its Resolution.
-struct RankShape {
-  const program::RankProgram* program = nullptr;
-  const program::Resolution* resolution = nullptr;
-  std::vector<const program::Op*> ops;
-  std::vector<Duration> launch;                // host time before the op is issued
-  std::vector<std::uint32_t> stream_previous;  // the op before on the same stream, or kNoOp
-
-  std::uint32_t op_count() const { return static_cast<std::uint32_t>(ops.size()); }
-};
 
 // The representative of one class; its ops are [first_op, first_op + op_count) of the workload.
 struct SimulatedRank {
   program::RankId rank;
   std::uint32_t shape = 0;
   std::uint32_t first_op = 0;
+  std::uint32_t first_slot = 0;  // its lanes are lanes_of_slots[first_slot + slot]
 };
 
-// One collective, or one message: starts when all its ops have begun and ends for all of them together.
-struct Transfer {
-  Duration duration;
-  std::vector<std::uint32_t> ops;  // distinct workload ops, in the order they were matched
+// A rank's slot whose ops take part in a lane.
+struct Participant {
+  std::uint32_t rank = 0;  // position in ranks()
+  std::uint32_t slot = 0;
+};
+
+// Collectives of one group and channel, or messages of one sender, role, offset and channel, in sequence. Transfer
+// `first + n` starts when the n-th op of every participant has begun and ends for all of them together.
+struct Lane {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  std::vector<Participant> participants;  // an exchange that sends to its own class takes part twice
+  std::uint32_t loads = 0;                // position in link_loads()
+  Exposed exposed = Exposed::kDp;
 };
 
 class Workload {
@@ -53,19 +58,39 @@ class Workload {
   const std::vector<RankShape>& shapes() const { return shapes_; }
   const std::vector<SimulatedRank>& ranks() const { return ranks_; }
   const RankShape& shape_of(const SimulatedRank& rank) const { return shapes_[rank.shape]; }
-  std::uint32_t op_count() const { return static_cast<std::uint32_t>(duration_.size()); }
-  // Time on its stream of a local op; zero for communication, whose time is its transfers'.
-  Duration duration(std::uint32_t op) const { return duration_[op]; }
-  const std::vector<Transfer>& transfers() const { return transfers_; }
-  // Transfers the op takes part in: none for a local op, one per message for an exchange.
-  std::span<const std::uint32_t> transfers_of(std::uint32_t op) const {
-    return std::span(transfer_ids_).subspan(transfer_begin_[op], transfer_begin_[op + 1] - transfer_begin_[op]);
+  std::uint32_t op_count() const { return op_count_; }
+
+  const std::vector<Lane>& lanes() const { return lanes_; }
+  const Lane& lane_of(const SimulatedRank& rank, std::uint32_t slot) const {
+    return lanes_[lanes_of_slots_[rank.first_slot + slot]];
   }
-  // Index into ranks() of the rank that issues the op.
-  std::uint32_t rank_of(std::uint32_t op) const { return rank_of_[op]; }
+  std::uint32_t transfer_count() const { return static_cast<std::uint32_t>(transfers_.size()); }
+  // The transfer of one part of a rank's ops.
+  std::uint32_t transfer_of(const SimulatedRank& rank, const RankShape::Part& part) const {
+    return lane_of(rank, part.slot).first + part.sequence;
+  }
+  const Lane& lane_of_transfer(std::uint32_t transfer) const { return lanes_[transfers_[transfer].lane]; }
+  bool is_message(const Lane& lane) const {
+    const Participant& p = lane.participants.front();
+    return shape_of(ranks_[p.rank]).slots[p.slot].message;
+  }
+  const TransferPrice& price_of(std::uint32_t transfer) const { return prices_[transfers_[transfer].price]; }
+  std::uint32_t price_number(std::uint32_t transfer) const { return transfers_[transfer].price; }
+  const std::vector<TransferPrice>& prices() const { return prices_; }
+  // The op, among all ops of the workload, by which a participant takes part in a lane's n-th transfer.
+  std::uint32_t op_of(const Participant& p, std::uint32_t sequence) const {
+    const SimulatedRank& rank = ranks_[p.rank];
+    return rank.first_op + shape_of(rank).slots[p.slot].ops[sequence];
+  }
+
+  // What lanes put on shared links, by Lane::loads; 0 is nothing.
+  const std::vector<std::vector<LinkLoad>>& link_loads() const { return link_loads_; }
+  const std::vector<SharedLink>& links() const { return links_; }  // by link class
+  DeviceLimits limits(std::uint32_t rank) const { return shape_of(ranks_[rank]).limits; }
+
   const program::Program& program() const { return checked_->program(); }
   // "rank 3 F.c0.m1.L2.attn.qkv", for messages.
-  std::string describe(std::uint32_t op) const;
+  std::string describe(std::uint32_t rank, std::uint32_t op_in_rank) const;
 
  private:
   friend class WorkloadBuilder;
@@ -73,30 +98,41 @@ class Workload {
   const program::CheckedProgram* checked_ = nullptr;
   std::vector<RankShape> shapes_;
   std::vector<SimulatedRank> ranks_;
-  std::vector<Duration> duration_;
-  std::vector<std::uint32_t> rank_of_;
+  std::uint32_t op_count_ = 0;
+  std::vector<Lane> lanes_;
+  std::vector<std::uint32_t> lanes_of_slots_;
+  std::vector<TransferPrice> prices_;
+  struct Transfer {
+    std::uint32_t lane = 0;
+    std::uint32_t price = kNoOp;
+  };
   std::vector<Transfer> transfers_;
-  std::vector<std::uint32_t> transfer_begin_;
-  std::vector<std::uint32_t> transfer_ids_;
+  std::vector<std::vector<LinkLoad>> link_loads_;
+  std::vector<SharedLink> links_;
 };
 
 // Ops are numbered in 32 bits, and kNoOp is none of them: throws Error (kInput) for more.
 void check_op_count(std::uint64_t ops);
 
-// When everything happened. Op entries are by workload op, transfer entries by transfer.
-struct Timeline {
-  std::vector<SimTime> issue;
-  std::vector<SimTime> begin;
-  std::vector<SimTime> end;
-  std::vector<SimTime> transfer_start;
-  std::vector<SimTime> transfer_end;
+// When everything happened. What else the engine counts is kept beside the times that it touches with them.
+struct OpTimes {
+  SimTime issue;
+  SimTime begin;
+  SimTime end;
+  std::uint32_t parts_left;  // its transfers that have not ended
+};
 
-  explicit Timeline(const Workload& w)
-      : issue(w.op_count()),
-        begin(w.op_count()),
-        end(w.op_count()),
-        transfer_start(w.transfers().size()),
-        transfer_end(w.transfers().size()) {}
+struct TransferTimes {
+  SimTime start;
+  SimTime end;
+  std::uint32_t missing;  // participants that have not started
+};
+
+struct Timeline {
+  LargeTable<OpTimes> ops;              // by workload op
+  LargeTable<TransferTimes> transfers;  // by transfer
+
+  explicit Timeline(const Workload& w) : ops(w.op_count()), transfers(w.transfer_count()) {}
 };
 
 }  // namespace stepcast::sim

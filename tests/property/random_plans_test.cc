@@ -31,14 +31,17 @@ class ScaledCosts final : public sim::CostModel {
   ScaledCosts(std::int64_t local, std::int64_t message) : local_(local), message_(message) {}
   sim::DeviceClass device_class(std::int32_t d) const override { return base_.device_class(d); }
   sim::PathClass path_class(std::span<const std::int32_t> d) const override { return base_.path_class(d); }
-  sim::LocalCost local_cost(const program::Op& op, std::span<const program::TensorType> t, sim::DeviceClass d) const override {
+  sim::LocalCost local_cost(const program::Op& op, std::span<const program::TensorType> t,
+                            sim::DeviceClass d) const override {
     return percent(base_.local_cost(op, t, d).time, local_);
   }
   sim::TransferCost collective_cost(const program::Op& op, std::span<const program::TensorType> t, sim::PathClass p,
-                           std::int64_t n) const override {
+                                    std::int64_t n) const override {
     return percent(base_.collective_cost(op, t, p, n).time, message_);
   }
-  sim::TransferCost message_cost(Bytes b, sim::PathClass p) const override { return percent(base_.message_cost(b, p).time, message_); }
+  sim::TransferCost message_cost(Bytes b, sim::PathClass p) const override {
+    return percent(base_.message_cost(b, p).time, message_);
+  }
   Duration launch_time(const program::Op& op) const override { return base_.launch_time(op); }
   Duration graph_launch_time() const override { return base_.graph_launch_time(); }
 

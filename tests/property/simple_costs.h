@@ -15,18 +15,21 @@ class SimpleCosts final : public sim::CostModel {
 
   sim::DeviceClass device_class(std::int32_t device) const override { return slow_device_ == device ? 1 : 0; }
   sim::PathClass path_class(std::span<const std::int32_t>) const override { return 0; }
-  sim::LocalCost local_cost(const program::Op& op, std::span<const program::TensorType> t, sim::DeviceClass d) const override {
+  sim::LocalCost local_cost(const program::Op& op, std::span<const program::TensorType> t,
+                            sim::DeviceClass d) const override {
     const program::Work w = program::work_of(op, t);
     const auto flops = static_cast<std::int64_t>(w.flops.count);
     const Duration time(1000 + (w.read.count + w.written.count) * 3 + flops / 5);
     return d == 1 ? time * 2 : time;
   }
   sim::TransferCost collective_cost(const program::Op& op, std::span<const program::TensorType> t, sim::PathClass,
-                           std::int64_t members) const override {
+                                    std::int64_t members) const override {
     if (members == 1) return Duration(0);
     return Duration(50'000 + program::work_of(op, t).message.count * (members - 1));
   }
-  sim::TransferCost message_cost(Bytes message, sim::PathClass) const override { return Duration(20'000 + message.count * 7); }
+  sim::TransferCost message_cost(Bytes message, sim::PathClass) const override {
+    return Duration(20'000 + message.count * 7);
+  }
   Duration launch_time(const program::Op&) const override { return Duration(700); }
   Duration graph_launch_time() const override { return Duration(5000); }
 

@@ -43,7 +43,7 @@ TEST(Folding, ASlowDeviceSplitsWhoeverItReaches) {
 }
 
 TEST(Folding, EachRankIsItsOwnClassWithoutFolding) {
-  const Folding f = no_fold(two_stages());
+  const Folding f = no_fold(two_stages(), TableCosts({}));
   EXPECT_EQ(f.class_of_rank, (Classes{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(f.ranks, (std::vector<std::int64_t>(8, 1)));
 }

@@ -314,17 +314,58 @@ PathClass HashedCosts::path_class(std::span<const std::int32_t> devices) const {
 }
 
 // Twelve divides by every speed used in tests, so that equal costs stay equal.
-LocalCost HashedCosts::local_cost(const program::Op& op, std::span<const program::TensorType>, DeviceClass device) const {
-  return Duration(12 * hashed(op.name, 0, 10) * (device == 1 ? 3 : 1) / speed.local);
+LocalCost HashedCosts::local_cost(const program::Op& op, std::span<const program::TensorType>,
+                                  DeviceClass device) const {
+  const Duration time(12 * hashed(op.name, 0, 10) * (device % 2 == 1 ? 3 : 1) / speed.local);
+  if (!demands) return time;
+  return {time, hashed(op.name, 3, 4) * (kWhole / 3), hashed(op.name, 4, 4) * (kWhole / 3)};
+}
+
+TransferCost HashedCosts::with_demands(Duration time, const std::string& name, PathClass path) const {
+  TransferCost cost(time);
+  if (!demands) return cost;
+  cost.multiprocessors = hashed(name, 5, 3) * (kWhole / 7);
+  cost.memory = hashed(name, 6, 3) * (kWhole / 5);
+  cost.port = hashed(name, 7, 5) * (kWhole / 4);
+  cost.nic = path == 1 ? hashed(name, 8, 5) * (kWhole / 4) : 0;
+  return cost;
 }
 
 TransferCost HashedCosts::collective_cost(const program::Op& op, std::span<const program::TensorType>, PathClass path,
-                                      std::int64_t members) const {
-  return Duration(12 * (hashed(op.name, 1, 10) + (path == 1 ? 7 : 0) + members) / speed.collective);
+                                          std::int64_t members) const {
+  const Duration time(12 * (hashed(op.name, 1, 10) + (path == 1 ? 7 : 0) + members) / speed.collective);
+  return with_demands(time, op.name, path);
 }
 
 TransferCost HashedCosts::message_cost(Bytes message, PathClass path) const {
-  return Duration(12 * (message.count / 16 + (path == 1 ? 5 : 0)) / speed.message);
+  const Duration time(12 * (message.count / 16 + (path == 1 ? 5 : 0)) / speed.message);
+  return with_demands(time, "message" + std::to_string(message.count), path);
+}
+
+std::span<const SharedLink> HashedCosts::shared_links() const {
+  constexpr std::int32_t kNodes = 32;
+  if (!demands || !links_.empty()) return links_;
+  for (std::int32_t i = 0; i < 2 * kNodes; ++i) {
+    links_.push_back({slow_links.contains(i) ? kWhole / 2 : kWhole + kWhole / 2, "node", std::to_string(i)});
+  }
+  return links_;
+}
+
+// A ring: what leaves a node is one NIC's worth per member there; a message: one NIC's worth.
+void HashedCosts::append_crossings(std::span<const std::int32_t> devices, Pattern pattern,
+                                   std::vector<Crossing>& crossings) const {
+  if (!demands || path_class(devices) == 0) return;
+  std::map<std::int32_t, std::int64_t> members;
+  for (const std::int32_t device : devices) ++members[device / 4];
+  if (pattern == Pattern::kMessage) {
+    crossings.push_back({static_cast<LinkId>(devices[0] / 4 * 2), kWeightUnit});
+    crossings.push_back({static_cast<LinkId>(devices[1] / 4 * 2 + 1), kWeightUnit});
+    return;
+  }
+  for (const auto& [node, count] : members) {
+    crossings.push_back({static_cast<LinkId>(2 * node), count * kWeightUnit});
+    crossings.push_back({static_cast<LinkId>(2 * node + 1), count * kWeightUnit});
+  }
 }
 
 Duration HashedCosts::launch_time(const program::Op& op) const {

@@ -86,7 +86,7 @@ class TableCosts : public CostModel {
     return Duration(cost(op.name) * device);
   }
   TransferCost collective_cost(const program::Op& op, std::span<const program::TensorType>, PathClass,
-                           std::int64_t) const override {
+                               std::int64_t) const override {
     return Duration(cost(op.name));
   }
   TransferCost message_cost(Bytes, PathClass) const override { return Duration(message); }

@@ -1,0 +1,275 @@
+// A lane stands for as many lanes of the job as there are groups of its class, or senders of its class.
+#include "sim/network_use.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace stepcast::sim {
+namespace {
+
+using program::RoleId;
+
+const CommunicationSlot& slot_of(const Workload& w, const Participant& p) {
+  return w.shape_of(w.ranks()[p.rank]).slots[p.slot];
+}
+
+struct LaneFacts {
+  RoleId role;
+  bool message = false;
+  double instances = 0;  // of the lane in the job
+  double members = 0;    // that send, per instance
+};
+
+LaneFacts facts_of(const Workload& w, const Folding& f, const Lane& lane) {
+  const Participant& first = lane.participants.front();
+  const CommunicationSlot& slot = slot_of(w, first);
+  if (slot.message) {
+    const auto sender = std::find_if(lane.participants.begin(), lane.participants.end(),
+                                     [&](const Participant& p) { return slot_of(w, p).send; });
+    return {slot.role, true, static_cast<double>(f.ranks[sender->rank]), 1};
+  }
+  const program::GroupId group = program::membership(w.program(), w.ranks()[first.rank].rank, slot.role).group;
+  return {slot.role, false, static_cast<double>(f.groups[f.class_of_group[group.value]]),
+          static_cast<double>(w.program().groups[group].members.size())};
+}
+
+double seconds(SimTime from, SimTime to) { return (to - from).seconds(); }
+
+// Bytes at an even rate from `start` to `end`.
+struct Burst {
+  SimTime start;
+  SimTime end;
+  double rate = 0;
+};
+
+// The highest sum of rates at any time.
+double peak_of(std::vector<Burst>& bursts) {
+  std::vector<std::pair<std::int64_t, double>> changes;
+  changes.reserve(2 * bursts.size());
+  for (const Burst& b : bursts) {
+    if (b.end <= b.start) continue;
+    changes.emplace_back(b.start.ps, b.rate);
+    changes.emplace_back(b.end.ps, -b.rate);
+  }
+  // Ends before starts: negative rates sort first within an instant.
+  std::sort(changes.begin(), changes.end());
+  double now = 0;
+  double peak = 0;
+  for (const auto& [time, change] : changes) {
+    now += change;
+    peak = std::max(peak, now);
+  }
+  return peak;
+}
+
+// What one kind of private link of all ranks carried out of them.
+class PrivateTier {
+ public:
+  // `most`: what the link carries at most, in bytes per second.
+  PrivateTier(const Workload& w, const Folding& f, std::string name, double rate, double most,
+              Bytes TransferCost::*bytes)
+      : w_(w), f_(f), rate_(rate), most_(most), bytes_(bytes), ranks_(w.ranks().size()) {
+    use_.tier = std::move(name);
+  }
+
+  void add(const Lane& lane, const LaneFacts& facts, const Timeline& times) {
+    double total = 0;
+    for (std::uint32_t n = 0; n < lane.count; ++n) {
+      const TransferCost& cost = w_.price_of(lane.first + n).cost;
+      const auto bytes = static_cast<double>((cost.*bytes_).count);
+      if (bytes == 0) continue;
+      total += bytes;
+      const Burst burst{times.transfers[lane.first + n].start, times.transfers[lane.first + n].end, bytes};
+      for (const Participant& p : lane.participants) {
+        if (!facts.message || slot_of(w_, p).send) ranks_[p.rank].push_back(burst);
+      }
+    }
+    if (total > 0) by_role_[facts.role] += total * facts.instances * facts.members;
+  }
+
+  TierUse result(double all_ranks, Duration step) {
+    double total = 0;
+    for (const auto& [role, bytes] : by_role_) {
+      total += bytes;
+      use_.carries.emplace_back(role, bytes / all_ranks);
+    }
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      if (ranks_[rank].empty()) continue;
+      use_.links += f_.ranks[rank];
+      for (Burst& b : ranks_[rank]) b.rate = b.end > b.start ? b.rate / seconds(b.start, b.end) : 0;
+      if (rate_ > 0) {
+        use_.peak_utilisation = std::max(use_.peak_utilisation, std::min(most_, peak_of(ranks_[rank])) / rate_);
+      }
+    }
+    use_.bytes_per_rank = total / all_ranks;
+    if (rate_ > 0 && use_.links > 0 && step.ps > 0) {
+      use_.mean_utilisation = total / static_cast<double>(use_.links) / (rate_ * step.seconds());
+    }
+    std::stable_sort(use_.carries.begin(), use_.carries.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    return use_;
+  }
+
+ private:
+  const Workload& w_;
+  const Folding& f_;
+  double rate_ = 0;
+  double most_ = 0;
+  Bytes TransferCost::*bytes_;
+  std::vector<std::vector<Burst>> ranks_;
+  std::map<RoleId, double> by_role_;
+  TierUse use_;
+};
+
+// Shared links of one tier.
+struct SharedTier {
+  std::map<std::uint32_t, std::vector<Burst>> bursts;  // by link class, in shares of a NIC per second
+  std::map<RoleId, double> by_role;                    // bytes over all links
+  std::map<std::uint32_t, double> share_seconds;       // by link class
+};
+
+TierUse result_of(const Workload& w, const Folding& f, const std::string& name, SharedTier& tier, double all_ranks,
+                  Duration step, double most) {
+  TierUse use;
+  use.tier = name;
+  double utilisations = 0;
+  for (auto& [link_class, bursts] : tier.bursts) {
+    const auto capacity = static_cast<double>(w.links()[link_class].capacity);
+    const auto count = static_cast<double>(f.links[link_class]);
+    use.links += f.links[link_class];
+    use.peak_utilisation = std::max(use.peak_utilisation, std::min(most, peak_of(bursts) / capacity));
+    utilisations += count * tier.share_seconds[link_class] / capacity / step.seconds();
+  }
+  if (use.links > 0) use.mean_utilisation = utilisations / static_cast<double>(use.links);
+  for (const auto& [role, bytes] : tier.by_role) {
+    use.bytes_per_rank += bytes / all_ranks;
+    use.carries.emplace_back(role, bytes / all_ranks);
+  }
+  std::stable_sort(use.carries.begin(), use.carries.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return use;
+}
+
+std::vector<TierUse> shared_tiers(const Workload& w, const Timeline& times, const Folding& f, double all_ranks,
+                                  Duration step, double most) {
+  std::map<std::string, SharedTier> tiers;
+  std::vector<std::string> order;
+  for (const SharedLink& link : w.links()) {
+    if (tiers.try_emplace(link.tier).second) order.push_back(link.tier);
+  }
+  for (const Lane& lane : w.lanes()) {
+    if (lane.loads == 0) continue;
+    const RoleId role = facts_of(w, f, lane).role;
+    for (const LinkLoad& load : w.link_loads()[lane.loads]) {
+      SharedTier& tier = tiers[w.links()[load.link_class].tier];
+      const double weight = static_cast<double>(load.weight) / static_cast<double>(kWeightUnit);
+      for (std::uint32_t n = 0; n < lane.count; ++n) {
+        const TransferCost& cost = w.price_of(lane.first + n).cost;
+        if (cost.nic == 0) continue;
+        const SimTime start = times.transfers[lane.first + n].start;
+        const SimTime end = times.transfers[lane.first + n].end;
+        const double shares = weight * static_cast<double>(cost.nic) * cost.time.seconds();
+        if (end > start) tier.bursts[load.link_class].push_back({start, end, shares / seconds(start, end)});
+        tier.share_seconds[load.link_class] += shares;
+        // Whatever passes a link out of somewhere passes one into somewhere else: it counts once.
+        tier.by_role[role] +=
+            weight * static_cast<double>(cost.nic_bytes.count) * static_cast<double>(f.links[load.link_class]) / 2;
+      }
+    }
+  }
+  std::vector<TierUse> uses;
+  for (const std::string& name : order) uses.push_back(result_of(w, f, name, tiers[name], all_ranks, step, most));
+  return uses;
+}
+
+// Alike but for the segment they come from: one line of the table.
+using LineKey = std::tuple<RoleId, program::OpKind, std::int64_t, Exposed, std::int64_t, Duration, Algorithm, Protocol>;
+
+struct Line {
+  CommunicationUse use;
+  double transfers = 0;
+  double ranks = 0;
+  double moving = 0;  // seconds, over all ranks
+  std::set<std::uint32_t> prices;
+};
+
+Line& line_of(std::map<LineKey, Line>& lines, const TransferPrice& price, RoleId role, Exposed exposed) {
+  const LineKey key{role,          price.kind,      -price.message.count, exposed,
+                    price.members, price.cost.time, price.cost.algorithm, price.cost.protocol};
+  const auto [it, is_new] = lines.try_emplace(key);
+  if (is_new) it->second.use = {role, price.kind, exposed, price.message, price.members, 0, 0, price.cost, {}, {}};
+  return it->second;
+}
+
+}  // namespace
+
+std::vector<CommunicationUse> communication_use(const Workload& w, const Timeline& times, const Folding& folding,
+                                                const std::vector<double>& exposed_ps) {
+  std::map<LineKey, Line> lines;
+  for (const Lane& lane : w.lanes()) {
+    const LaneFacts facts = facts_of(w, folding, lane);
+    const double ends = facts.message ? 2 : facts.members;
+    std::vector<std::pair<std::uint32_t, Line*>> of_price;  // a lane has few
+    std::vector<Line*> in_lane;
+    for (std::uint32_t n = 0; n < lane.count; ++n) {
+      const std::uint32_t t = lane.first + n;
+      const std::uint32_t number = w.price_number(t);
+      auto known = std::find_if(of_price.begin(), of_price.end(), [&](const auto& p) { return p.first == number; });
+      if (known == of_price.end()) {
+        Line& line = line_of(lines, w.price_of(t), facts.role, lane.exposed);
+        line.prices.insert(number);
+        if (std::find(in_lane.begin(), in_lane.end(), &line) == in_lane.end()) {
+          in_lane.push_back(&line);
+          line.ranks += facts.instances * ends;
+        }
+        known = of_price.insert(of_price.end(), {number, &line});
+      }
+      known->second->transfers += facts.instances;
+      known->second->moving += facts.instances * ends * seconds(times.transfers[t].start, times.transfers[t].end);
+    }
+  }
+  std::vector<CommunicationUse> uses;
+  const auto all = static_cast<double>(w.program().ranks.size());
+  for (auto& [key, line] : lines) {
+    // A rank takes part in several lanes of messages: it counts once.
+    const double ranks = std::min(line.ranks, all);
+    line.use.ranks = static_cast<std::int64_t>(ranks);
+    line.use.transfers = static_cast<std::int64_t>(line.transfers);
+    line.use.moving = Duration::from_seconds(line.moving / ranks);
+    double exposed = 0;
+    for (const std::uint32_t price : line.prices) exposed += exposed_ps[price];
+    line.use.exposed = Duration::from_seconds(exposed * 1e-12);
+    uses.push_back(line.use);
+  }
+  return uses;
+}
+
+std::vector<TierUse> tier_use(const Workload& w, const Timeline& times, const Folding& folding,
+                              const VendorRates& rates, Duration step, bool contention) {
+  if (step.ps == 0) return {};
+  const auto all_ranks = static_cast<double>(w.program().ranks.size());
+  constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+  PrivateTier port(w, folding, "scale_up", rates.port.value, contention ? rates.nominal_port.value : kUnlimited,
+                   &TransferCost::port_bytes);
+  PrivateTier nic(w, folding, "nic", rates.nic.value, contention ? rates.nominal_nic.value : kUnlimited,
+                  &TransferCost::nic_bytes);
+  for (const Lane& lane : w.lanes()) {
+    const LaneFacts facts = facts_of(w, folding, lane);
+    port.add(lane, facts, times);
+    nic.add(lane, facts, times);
+  }
+  std::vector<TierUse> uses;
+  for (PrivateTier* tier : {&port, &nic}) {
+    TierUse use = tier->result(all_ranks, step);
+    if (use.links > 0) uses.push_back(std::move(use));
+  }
+  for (TierUse& use : shared_tiers(w, times, folding, all_ranks, step, contention ? 1 : kUnlimited))
+    uses.push_back(std::move(use));
+  return uses;
+}
+
+}  // namespace stepcast::sim
