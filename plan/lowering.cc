@@ -17,9 +17,11 @@ using program::RankId;
 
 void add_groups(program::ProgramBuilder& b, const topology::DeviceMesh& mesh, program::RoleId role,
                 const std::vector<std::string>& axes) {
-  for (const std::vector<std::int32_t>& members : mesh.groups(axes)) {
+  const topology::MeshGroups groups = mesh.flat_groups(axes);
+  for (std::size_t g = 0; g < groups.count(); ++g) {
     std::vector<RankId> ranks;
-    for (const std::int32_t m : members) ranks.emplace_back(static_cast<std::size_t>(m));
+    ranks.reserve(groups.group_size);
+    for (const std::int32_t m : groups[g]) ranks.emplace_back(static_cast<std::size_t>(m));
     b.group(role, std::move(ranks));
   }
 }
@@ -27,9 +29,25 @@ void add_groups(program::ProgramBuilder& b, const topology::DeviceMesh& mesh, pr
 // First and last stage of every pipeline.
 void add_embedding_groups(program::ProgramBuilder& b, const topology::DeviceMesh& mesh, program::RoleId role) {
   const std::vector<std::string> axes = {"pp"};
-  for (const std::vector<std::int32_t>& members : mesh.groups(axes)) {
+  const topology::MeshGroups groups = mesh.flat_groups(axes);
+  for (std::size_t g = 0; g < groups.count(); ++g) {
     b.group(role,
-            {RankId(static_cast<std::size_t>(members.front())), RankId(static_cast<std::size_t>(members.back()))});
+            {RankId(static_cast<std::size_t>(groups[g].front())), RankId(static_cast<std::size_t>(groups[g].back()))});
+  }
+}
+
+// Ranks in order, each with the program of its stage on its device.
+void add_ranks(program::ProgramBuilder& b, const Scenario& s, const topology::DeviceMesh& mesh,
+               const std::vector<program::RankProgramId>& stages) {
+  std::int64_t stride = 1;  // ranks between two neighbours on the pp axis
+  for (const topology::Axis& axis : mesh.axes()) {
+    if (axis.name == "pp") break;
+    stride *= axis.size;
+  }
+  for (std::int64_t r = 0; r < s.gpus; ++r) {
+    const auto stage = static_cast<std::size_t>(r / stride % s.plan.pp);
+    b.rank(stages[stage],
+           s.placement.empty() ? static_cast<std::int32_t>(r) : s.placement[static_cast<std::size_t>(r)]);
   }
 }
 
@@ -68,11 +86,8 @@ program::Program lower(const Scenario& s) {
     stages.push_back(b.rank_program(StageLowering(b, roles, x, s, segments, p).run()));
   }
   const topology::DeviceMesh mesh = mesh_of(s);
-  const std::vector<std::int32_t> devices = topology::contiguous_placement(s.gpus);
-  for (std::int64_t r = 0; r < s.gpus; ++r) {
-    const auto stage = static_cast<std::size_t>(mesh.coordinate(r, "pp"));
-    b.rank(stages[stage], devices[static_cast<std::size_t>(r)]);
-  }
+  CHECK(s.placement.empty() || static_cast<std::int64_t>(s.placement.size()) == s.gpus, s.placement.size(), s.gpus);
+  add_ranks(b, s, mesh, stages);
   add_groups(b, mesh, roles.tp, {"tp"});
   add_groups(b, mesh, roles.dp, {"dp"});
   add_groups(b, mesh, roles.pp, {"pp"});
@@ -86,6 +101,9 @@ Scenario single_rank_reference(const Scenario& s) {
   Scenario r = s;
   r.name = s.name + "-reference";
   r.gpus = 1;
+  r.placement.clear();
+  r.cluster.overrides.clear();
+  r.jitter.reset();
   r.plan = Plan{};
   r.plan.micro_batch_size = s.plan.micro_batch_size;
   r.plan.rank_order = s.plan.rank_order;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "config/text.h"
+#include "plan/cluster_reader.h"
 #include "plan/lowering.h"
 #include "topology/mesh.h"
 
@@ -43,6 +44,7 @@ class RuleChecker {
 
   RuleReport run() {
     check_world();
+    check_devices();
     check_dp();
     check_sizes();
     check_tensor_parallel();
@@ -62,7 +64,6 @@ class RuleChecker {
   void warn(std::string message) { report_.warnings.push_back(label_ + std::move(message)); }
 
   void check_world() {
-    check_devices();
     const std::int64_t model_ranks = std::int64_t{plan_.tp} * plan_.pp;
     const std::string product =
         "tp * pp = " + text_of(plan_.tp) + " * " + text_of(plan_.pp) + " = " + text_of(model_ranks);
@@ -76,7 +77,7 @@ class RuleChecker {
       const std::int64_t below = s_.gpus / model_ranks * model_ranks;
       std::vector<std::string> counts;
       for (const std::int64_t count : {below, below + model_ranks}) {
-        if (count > 0 && count <= s_.cluster.devices()) counts.push_back(text_of(count));
+        if (admits(count)) counts.push_back(text_of(count));
       }
       if (!counts.empty()) help.push_back("gpus " + config::join(counts, " or "));
       violate("gpus", "gpus " + text_of(s_.gpus) + " do not divide by " + product, std::move(help));
@@ -92,23 +93,37 @@ class RuleChecker {
     }
   }
 
-  // A whole number of nodes is a job that waits for networks between nodes; anything else is a mistake.
+  // Launchers start the same number of ranks on every node of a job, so that only a single node may be filled in part.
   void check_devices() {
-    const std::int64_t devices = s_.cluster.devices();
-    if (s_.gpus <= devices) return;
     const std::int64_t per_node = s_.cluster.node.devices;
-    const std::vector<std::string> help{"gpus of at most " + text_of(devices)};
-    if (s_.gpus % per_node == 0) {
+    const std::int64_t most = most_devices(s_.cluster);
+    if (s_.gpus > per_node && s_.gpus % per_node != 0) {
+      const std::int64_t below = s_.gpus / per_node * per_node;
+      std::vector<std::string> counts{text_of(std::min(below, most))};
+      if (below + per_node <= most) counts.push_back(text_of(below + per_node));
+      std::vector<std::string> help{"gpus " + config::join(counts, " or ")};
       violate("gpus",
-              "gpus " + text_of(s_.gpus) + " are " + text_of(s_.gpus / per_node) + " nodes of the " +
-                  text_of(per_node) + " devices of " + s_.cluster.name + ": several nodes are not simulated yet",
-              help, ErrorKind::kUnsupported);
-    } else {
-      violate("gpus",
-              "gpus " + text_of(s_.gpus) + " are more than the " + text_of(devices) + " devices of " + s_.cluster.name +
-                  ", and not a whole number of nodes of " + text_of(per_node),
-              help);
+              "gpus " + text_of(s_.gpus) + " are not whole nodes of the " + text_of(per_node) + " devices of " +
+                  s_.cluster.name + ", and more than one node",
+              std::move(help));
+    } else if (s_.gpus > most) {
+      Problem problem = no_network_problem(s_.cluster, s_.gpus, locate_("gpus"));
+      violate("gpus", std::move(problem.message), std::move(problem.help));
+    } else if (most != kMostDevices && !s_.placement.empty()) {
+      const auto [first, last] = std::minmax_element(s_.placement.begin(), s_.placement.end());
+      const std::int32_t domain = std::max(s_.cluster.node.scale_up.domain, s_.cluster.node.devices);
+      if (*first / domain == *last / domain) return;
+      violate("placement.nodes",
+              "nodes " + text_of(*first / per_node) + " to " + text_of(*last / per_node) + " of " + s_.cluster.name +
+                  " are not in one scale-up domain, and have no network",
+              {"a cluster with a fabric, such as hgx-h100-ndr400-rail, or other nodes"});
     }
+  }
+
+  // Whether a job of that size has devices.
+  bool admits(std::int64_t gpus) const {
+    const std::int64_t per_node = s_.cluster.node.devices;
+    return gpus > 0 && gpus <= most_devices(s_.cluster) && (gpus <= per_node || gpus % per_node == 0);
   }
 
   void check_dp() {
@@ -118,7 +133,7 @@ class RuleChecker {
     const std::int64_t quotient = s_.gpus / model_ranks;
     std::vector<std::string> help{"dp " + text_of(quotient) + ", or leave it out"};
     const std::int64_t gpus = model_ranks * plan_.dp;
-    if (gpus <= s_.cluster.devices()) help.push_back("gpus " + text_of(gpus));
+    if (admits(gpus)) help.push_back("gpus " + text_of(gpus));
     violate("plan.dp",
             "dp " + text_of(plan_.dp) + " disagrees with gpus / (tp * cp * pp) = " + text_of(s_.gpus) + " / (" +
                 text_of(plan_.tp) + " * 1 * " + text_of(plan_.pp) + ") = " + text_of(quotient),
@@ -367,32 +382,6 @@ class RuleChecker {
 
 RuleReport check_rules(const Scenario& scenario, const FieldLocator& locate) {
   return RuleChecker(scenario, locate).run();
-}
-
-std::string_view to_string(Framework framework) { return framework == Framework::kPlain ? "plain" : "megatron-core"; }
-
-std::string_view to_string(ScheduleKind schedule) {
-  switch (schedule) {
-    case ScheduleKind::kGpipe:
-      return "gpipe";
-    case ScheduleKind::k1F1B:
-      return "1f1b";
-    case ScheduleKind::kInterleaved1F1B:
-      break;
-  }
-  return "interleaved_1f1b";
-}
-
-std::string_view to_string(RecomputeKind recompute) {
-  switch (recompute) {
-    case RecomputeKind::kNone:
-      return "none";
-    case RecomputeKind::kFull:
-      return "full";
-    case RecomputeKind::kSelective:
-      break;
-  }
-  return "selective";
 }
 
 }  // namespace stepcast::plan

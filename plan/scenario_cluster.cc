@@ -1,4 +1,4 @@
-// The cluster of a scenario: a preset or file by name or path.
+// The cluster of a scenario: its own keys over those of a preset or file, bound with the cluster file's schema.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/quantity.h"
-#include "config/bind.h"
 #include "config/document.h"
 #include "config/text.h"
+#include "plan/cluster_reader.h"
 #include "plan/scenario_draft.h"
 #include "topology/cluster.pb.h"
 #include "topology/cluster_reader.h"
@@ -16,88 +16,203 @@
 namespace stepcast::plan {
 namespace {
 
-// NODE-FABRIC presets that come with their fabrics: known by name, so that scenarios which use them stay valid.
-constexpr std::array<std::string_view, 3> kAwaitFabrics = {"hgx-h100-roce400-rail", "hgx-h100-ndr400-rail",
-                                                           "gb200-nvl72"};
-constexpr int kMaxBases = 8;
+using config::Node;
 
-// The tree of a cluster file over those it is based on.
-config::Node load_cluster(ScenarioDraft& draft, const std::string& name, const std::string& beside,
-                          const Location& where, int depth) {
-  if (depth > kMaxBases) throw Error(ErrorKind::kInput, "cluster files base on one another without end", where);
-  const config::FoundFile found =
-      config::find_file(config::PresetKind::kCluster, name, beside, draft.source.search, where);
-  config::Node tree = config::parse_document(found.text, found.file);
-  if (tree.kind != config::Node::Kind::kMap) {
-    throw Error(ErrorKind::kInput, "expected a struct of fields", {found.file, tree.where.line, ""});
-  }
-  const Location file{found.file, 0, ""};
-  if (tree.find("name") == nullptr) tree.set("name", config::make_scalar(found.name, file));
-  const config::Node* base = tree.find("base");
-  if (base == nullptr) return tree;
-  if (base->kind != config::Node::Kind::kScalar) {
-    throw Error(ErrorKind::kInput, "expected a name or a path", {found.file, base->where.line, "base"});
-  }
-  config::Node under =
-      load_cluster(draft, base->text, found.file, Location{found.file, base->where.line, "base"}, depth + 1);
-  tree.erase("base");
-  config::merge(under, tree, *topology::proto::Cluster::descriptor());
-  return under;
+struct UnusedFigure {
+  const char* key;
+  Dimension dimension;
+};
+
+// Figures of a device that are stated but change nothing yet: an override would promise an effect.
+constexpr std::array kUnusedFigures =
+    std::to_array<UnusedFigure>({{"power_limit", Dimension::kPower}, {"clock", Dimension::kFrequency}});
+
+const Node* figure_of(const Node& cluster, const char* key) {
+  const Node* gpu = cluster.find("gpu");
+  return gpu == nullptr || gpu->kind != Node::Kind::kMap ? nullptr : gpu->find(key);
 }
 
-// The figures a result depends on most. Where they come from in turn is for `hardware` to say.
-void record_figures(ScenarioDraft& draft, const std::string& origin) {
-  const topology::Cluster& cluster = draft.read.scenario.cluster;
-  const topology::NodeSpec& node = cluster.node;
+void refuse_unused_figures(ScenarioDraft& draft, const Node& preset, const Node& own) {
+  for (const UnusedFigure& figure : kUnusedFigures) {
+    const Node* given = figure_of(own, figure.key);
+    if (given == nullptr || given->kind != Node::Kind::kScalar) continue;
+    const Node* stated = figure_of(preset, figure.key);
+    const bool has_stated = stated != nullptr && stated->kind == Node::Kind::kScalar;
+    const QuantityResult wanted = parse_quantity(given->text, figure.dimension);
+    if (!wanted.ok()) continue;  // the binder says so
+    if (has_stated && parse_quantity(stated->text, figure.dimension).value == wanted.value) continue;
+    const std::string field = std::string("cluster.gpu.") + figure.key;
+    draft.problems.add(ErrorKind::kUnsupported, field + ": " + config::printable(given->text),
+                       {given->where.file, given->where.line, field},
+                       {has_stated ? "the only value so far is the preset's " + stated->text : "leave it out"});
+  }
+}
+
+// A preset's routing efficiency is that of its own routing: with another one it is derived anew.
+void drop_stale_efficiency(Node& preset, const Node& own) {
+  const Node* change = own.find("fabric");
+  Node* fabric = preset.find("fabric");
+  if (change == nullptr || change->kind != Node::Kind::kMap) return;
+  if (fabric == nullptr || fabric->kind != Node::Kind::kMap) return;
+  if (change->find("routing") == nullptr && change->find("qps_per_connection") == nullptr) return;
+  fabric->erase("routing_efficiency");
+}
+
+// Shows a value as it was written where it was given, else as resolved.
+class Recorder {
+ public:
+  explicit Recorder(ScenarioDraft& draft) : draft_(draft) {}
+
+  void text(const char* key, std::string resolved, const std::string& otherwise = "default") {
+    const std::string field = std::string("cluster.") + key;
+    for (const config::BoundValue& value : draft_.bound) {
+      if (value.field == field) resolved = config::printable(value.value);
+    }
+    draft_.record(field, std::move(resolved), otherwise);
+  }
+  void quantity(const char* key, double value, Dimension dimension, const std::string& otherwise = "default") {
+    text(key, format_quantity(value, dimension, 4), otherwise);
+  }
+  // Only where there is such a figure.
+  void stated(const char* key, double value, Dimension dimension) {
+    if (value > 0) quantity(key, value, dimension);
+  }
+  void count(const char* key, std::int64_t value, const std::string& otherwise = "default") {
+    text(key, std::to_string(value), otherwise);
+  }
+  // As written, and only where it is.
+  void given(const char* key) {
+    if (draft_.given(std::string("cluster.") + key)) text(key, "", "");
+  }
+  void ratio(const char* key, double value) { text(key, config::number_text(value)); }
+
+ private:
+  ScenarioDraft& draft_;
+};
+
+const char* kind_text(topology::NicKind kind) {
+  switch (kind) {
+    case topology::NicKind::kIb:
+      return "ib";
+    case topology::NicKind::kRoce:
+      return "roce";
+    case topology::NicKind::kEfa:
+      return "efa";
+  }
+  return "ib";
+}
+
+const char* routing_text(topology::Routing routing) {
+  switch (routing) {
+    case topology::Routing::kAdaptive:
+      return "adaptive";
+    case topology::Routing::kEnhancedEcmp:
+      return "e_ecmp";
+    case topology::Routing::kEcmp:
+      return "ecmp";
+    case topology::Routing::kStatic:
+      return "static";
+  }
+  return "adaptive";
+}
+
+const char* fabric_text(topology::FabricKind kind) {
+  switch (kind) {
+    case topology::FabricKind::kNone:
+      return "none";
+    case topology::FabricKind::kRail:
+      return "rail";
+    case topology::FabricKind::kFatTree:
+      return "fat_tree";
+    case topology::FabricKind::kCustom:
+      return "custom";
+  }
+  return "none";
+}
+
+void record_node(Recorder& show, const topology::NodeSpec& node) {
   const topology::DeviceSpec& device = node.device;
-  const auto quantity = [&](const char* key, double value, Dimension dimension) {
-    draft.record(std::string("cluster.") + key, format_quantity(value, dimension, 4), origin);
-  };
-  draft.record("cluster.gpu.name", config::printable(device.name), origin);
-  quantity("gpu.peak_bf16", device.peak_bf16.value, Dimension::kFlopRate);
-  quantity("gpu.peak_fp32", device.peak_fp32.value, Dimension::kFlopRate);
-  quantity("gpu.memory", static_cast<double>(device.memory.count), Dimension::kBytes);
-  quantity("gpu.hbm_bandwidth", device.memory_bandwidth.value, Dimension::kByteRate);
-  draft.record("cluster.gpus_per_node", std::to_string(node.devices), origin);
-  quantity("scale_up.bandwidth", node.scale_up.bandwidth.value, Dimension::kByteRate);
-  draft.record("cluster.scale_up.domain", std::to_string(node.scale_up.domain), origin);
+  show.text("gpu.name", config::printable(device.name));
+  show.text("gpu.kind", device.kind == topology::DeviceKind::kCpu ? "cpu" : "gpu");
+  if (!device.architecture.empty()) show.text("gpu.architecture", config::printable(device.architecture));
+  show.quantity("gpu.peak_bf16", device.peak_bf16.value, Dimension::kFlopRate);
+  show.quantity("gpu.peak_fp32", device.peak_fp32.value, Dimension::kFlopRate);
+  show.stated("gpu.peak_fp8", device.peak_fp8.value, Dimension::kFlopRate);
+  show.quantity("gpu.memory", static_cast<double>(device.memory.count), Dimension::kBytes);
+  show.quantity("gpu.memory_visible", static_cast<double>(topology::usable_memory(device).count), Dimension::kBytes,
+                "derived: as memory");
+  show.quantity("gpu.hbm_bandwidth", device.memory_bandwidth.value, Dimension::kByteRate);
+  show.count("gpu.multiprocessors", device.multiprocessors);
+  show.stated("gpu.power_limit", device.power_limit, Dimension::kPower);
+  show.stated("gpu.clock", device.clock, Dimension::kFrequency);
+  show.count("gpus_per_node", node.devices);
+  show.quantity("scale_up.bandwidth", node.scale_up.bandwidth.value, Dimension::kByteRate);
+  show.count("scale_up.domain", node.scale_up.domain, "derived: gpus_per_node");
+  show.text("scale_up.sharp", node.scale_up.in_switch_reduction ? "true" : "false");
+  for (const char* key : {"host.pcie", "host.c2c", "host.nvme", "host.dram"}) show.given(key);
+  if (node.nic.rate.value <= 0) return;
+  show.quantity("nic.rate", node.nic.rate.value, Dimension::kByteRate);
+  show.ratio("nic.per_gpu", node.nic.per_device);
+  show.text("nic.kind", kind_text(node.nic.kind));
+  show.ratio("nic.efficiency", node.nic.efficiency);
+  show.quantity("nic.latency", node.nic.latency.seconds(), Dimension::kTime);
+}
+
+void record_fabric(Recorder& show, const topology::FabricSpec& fabric) {
+  if (fabric.kind == topology::FabricKind::kNone) {
+    show.text("fabric.kind", "none");
+    return;
+  }
+  show.text("fabric.kind", fabric_text(fabric.kind));
+  if (fabric.kind == topology::FabricKind::kCustom) {
+    show.count("fabric.cables", static_cast<std::int64_t>(fabric.cables.size()));
+    return;
+  }
+  const std::string routing = "derived: by nic.kind";
+  show.count("fabric.unit_nodes", fabric.unit_nodes);
+  show.text("fabric.pod_nodes", fabric.pod_nodes == 0 ? "all" : std::to_string(fabric.pod_nodes));
+  show.text("fabric.oversubscription", "[" + config::number_text(fabric.leaf_oversubscription) + ", " +
+                                           config::number_text(fabric.spine_oversubscription) + "]");
+  show.text("fabric.routing", routing_text(fabric.routing), routing);
+  show.count("fabric.qps_per_connection", fabric.queue_pairs, routing);
+  show.text("fabric.routing_efficiency", config::number_text(fabric.routing_efficiency),
+            "derived: by routing and queue pairs");
+  show.quantity("fabric.hop_latency", fabric.hop_latency.seconds(), Dimension::kTime);
 }
 
 }  // namespace
 
-void resolve_cluster(ScenarioDraft& draft) {
-  const schema::Cluster& given = draft.message.cluster();
-  if (!given.has_base()) {
-    draft.problems.add(ErrorKind::kInput, "missing required field", draft.locate("cluster.base"),
-                       {"name a preset, such as hgx-h100 or local-cpu"});
-    return;
+void lay_cluster(ScenarioDraft& draft, Node& root) {
+  Node* own = root.find("cluster");
+  if (own == nullptr) return;
+  if (own->kind == Node::Kind::kScalar) {
+    Node wrapped = config::make_map(own->where);
+    wrapped.set("base", *own);
+    *own = std::move(wrapped);
   }
-  const Location where = draft.locate("cluster.base");
-  const std::string& name = given.base();
-  const std::vector<std::string> names = config::preset_names(config::PresetKind::kCluster, draft.source.search);
-  const bool awaited = std::find(kAwaitFabrics.begin(), kAwaitFabrics.end(), name) != kAwaitFabrics.end();
-  if (awaited && std::find(names.begin(), names.end(), name) == names.end()) {
-    draft.refuse("cluster.base", "cluster: " + name + " (a network between nodes)",
-                 {"clusters of one node: " + config::join(names)}, ErrorKind::kUnsupported);
-    return;
-  }
+  if (own->kind != Node::Kind::kMap) return;  // the binder says what it should be
+  const Node* base = own->find("base");
+  if (base == nullptr || base->kind != Node::Kind::kScalar) return;
+  const Location where{base->where.file, base->where.line, "cluster.base"};
   const std::string beside = where.line > 0 ? where.file : "";
-  const config::Node tree = load_cluster(draft, name, beside, where, 0);
+  Node tree = cluster_tree(base->text, beside, draft.source.search, where);
+  refuse_unused_figures(draft, tree, *own);
+  drop_stale_efficiency(tree, *own);
+  config::merge(tree, *own, *topology::proto::Cluster::descriptor());
+  tree.where = own->where;
+  *own = std::move(tree);
+  draft.cluster_is_whole = true;
+}
 
-  topology::proto::Cluster message;
-  ProblemList problems;
-  std::vector<config::BoundValue> bound;
-  config::bind(tree, message, problems, bound);
-  problems.throw_if_any();
-  const auto locate = [&](const std::string& field) {
-    const auto at =
-        std::find_if(bound.begin(), bound.end(), [&](const config::BoundValue& v) { return v.field == field; });
-    return at == bound.end() ? Location{tree.where.file, 0, field} : at->where;
-  };
-  draft.read.scenario.cluster = topology::cluster_of(message, locate);
-  draft.record("cluster.base", name, "");
-  const bool preset = std::find(names.begin(), names.end(), name) != names.end();
-  record_figures(draft, (preset ? "cluster preset " : "cluster file ") + config::printable(name));
+void resolve_cluster(ScenarioDraft& draft) {
+  const auto locate = [&](const std::string& field) { return draft.locate("cluster." + field); };
+  draft.read.scenario.cluster = topology::cluster_of(draft.message.cluster(), locate);
+  const topology::Cluster& cluster = draft.read.scenario.cluster;
+  if (draft.message.cluster().has_base()) draft.record("cluster.base", draft.message.cluster().base(), "");
+  Recorder show(draft);
+  show.text("name", config::printable(cluster.name));
+  record_node(show, cluster.node);
+  record_fabric(show, cluster.fabric);
 }
 
 }  // namespace stepcast::plan

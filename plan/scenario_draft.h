@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "config/bind.h"
+#include "config/document.h"
 #include "config/search.h"
 #include "config/source.h"
 #include "plan/scenario.pb.h"
@@ -21,6 +22,8 @@ struct ScenarioDraft {
   std::vector<config::BoundValue> bound;
   ProblemList problems;
   ReadScenario read;
+  bool cluster_is_whole = false;           // a preset or file lies under the scenario's own keys
+  std::vector<Location> perturbations_at;  // of each item of `perturb`
 
   // Where a field was given; for one that was not, the scenario's file.
   Location locate(std::string_view field) const;
@@ -33,12 +36,22 @@ struct ScenarioDraft {
 
 // What the model is trained as: config file, overrides or the inline struct (scenario_model.cc). Padding comes later.
 void resolve_model(ScenarioDraft& draft);
-// The cluster by name, path or base (scenario_cluster.cc).
+// Lays the cluster's keys over those of its base, before the tree is bound; then what they come to
+// (scenario_cluster.cc).
+void lay_cluster(ScenarioDraft& draft, config::Node& root);
 void resolve_cluster(ScenarioDraft& draft);
 // Precision, optimizer, batch, seeds (scenario_training.cc); needs nothing else.
 void resolve_training(ScenarioDraft& draft);
 // gpus, degrees, schedule, layout, recompute, padded vocabulary (scenario_plan.cc); needs model, cluster and training.
 // Layouts and degrees that do not work out become violations.
 void resolve_plan(ScenarioDraft& draft);
+// The nodes of the job and the device of each rank (scenario_placement.cc); needs gpus and the cluster.
+void resolve_placement(ScenarioDraft& draft);
+// Environment variables and jitter (scenario_stack.cc); needs nothing else.
+void resolve_stack(ScenarioDraft& draft);
+// What each perturbation names, judged by itself; then as overrides of the cluster's devices, which needs a scenario
+// without violations (scenario_perturb.cc).
+void judge_perturbations(ScenarioDraft& draft);
+void apply_perturbations(ScenarioDraft& draft);
 
 }  // namespace stepcast::plan

@@ -15,6 +15,8 @@
 namespace stepcast::plan {
 namespace {
 
+constexpr const char* kMissing = "missing required field";  // as config::bind says it
+
 // megatron-core@0.12: the version picks nothing yet.
 void resolve_framework(ScenarioDraft& draft) {
   constexpr std::array<std::string_view, 4> kKnown = {"torchtitan", "nanotron", "deepspeed", "megatron-fsdp"};
@@ -75,6 +77,51 @@ void order_values(std::vector<ConfigValue>& values) {
                    [&](const ConfigValue& a, const ConfigValue& b) { return section(a) < section(b); });
 }
 
+// Lines of the items, which the binder keeps of the whole list only.
+void locate_perturbations(ScenarioDraft& draft, const config::Node& root) {
+  const config::Node* list = root.find("perturb");
+  if (list == nullptr) return;
+  if (list->kind != config::Node::Kind::kList) {
+    draft.perturbations_at.push_back(list->where);
+    return;
+  }
+  for (const config::Node& item : list->children) draft.perturbations_at.push_back(item.where);
+}
+
+// Required figures are those of the cluster with its base: where the base is missing or cannot be found, that is the
+// fault to tell, not every figure it would have stated.
+void bind_scenario(ScenarioDraft& draft, const config::Node& root) {
+  ProblemList found;
+  config::bind(root, draft.message, found, draft.bound);
+  bool lacks_figures = false;
+  for (const Problem& problem : found.problems()) {
+    const bool figure = problem.message == kMissing && problem.where.field.rfind("cluster.", 0) == 0;
+    if (figure && !draft.cluster_is_whole) {
+      lacks_figures = true;
+    } else {
+      draft.problems.add(problem);
+    }
+  }
+  if (!draft.message.has_cluster() && root.find("cluster") == nullptr) {
+    draft.problems.add(ErrorKind::kInput, kMissing, draft.locate("cluster"));
+  } else if (lacks_figures && !draft.given("cluster.base")) {
+    draft.problems.add(ErrorKind::kInput, kMissing, draft.locate("cluster.base"),
+                       {"name a preset, such as hgx-h100 or local-cpu, or state every figure"});
+  }
+}
+
+// "clusters/hgx-h100.yaml:8 (built in)"
+std::string origin_of(Location where) {
+  constexpr std::string_view kBuiltIn = " (built in)";
+  if (where.file.size() <= kBuiltIn.size() || !std::string_view(where.file).ends_with(kBuiltIn)) {
+    return config::origin_text(where);
+  }
+  where.file.resize(where.file.size() - kBuiltIn.size());
+  return config::origin_text(where) + std::string(kBuiltIn);
+}
+
+bool names_cluster(const Problem& problem) { return problem.where.field.rfind("cluster", 0) == 0; }
+
 // Runs a step that throws for its own part, so that the problems of the other parts are reported with it.
 template <class Step>
 bool attempt(ScenarioDraft& draft, Step step) {
@@ -101,7 +148,7 @@ bool ScenarioDraft::given(std::string_view field) const {
 }
 
 void ScenarioDraft::record(std::string field, std::string value, std::string otherwise) {
-  std::string origin = given(field) ? config::origin_text(locate(field)) : std::move(otherwise);
+  std::string origin = given(field) ? origin_of(locate(field)) : std::move(otherwise);
   read.values.push_back({std::move(field), std::move(value), std::move(origin)});
 }
 
@@ -110,20 +157,30 @@ void ScenarioDraft::refuse(std::string_view field, std::string text, std::vector
 }
 
 ReadScenario read_scenario(const config::ScenarioSource& source) {
-  ScenarioDraft draft{source, {}, {}, {}, {}};
+  ScenarioDraft draft{source, {}, {}, {}, {}, false, {}};
   const config::Canonicalise canonicalise = [&draft](config::Node& layer, ProblemList& problems) {
     canonicalise_names(layer, problems, draft.read.notes);
   };
-  const config::Node root = config::load_source(source, *schema::Scenario::descriptor(), canonicalise, draft.problems);
-  config::bind(root, draft.message, draft.problems, draft.bound);
+  config::Node root = config::load_source(source, *schema::Scenario::descriptor(), canonicalise, draft.problems);
+  attempt(draft, [&root](ScenarioDraft& d) { lay_cluster(d, root); });
+  bind_scenario(draft, root);
+  locate_perturbations(draft, root);
 
   resolve_name(draft);
   resolve_framework(draft);
+  const auto& faults = draft.problems.problems();
+  const bool cluster_works = draft.message.has_cluster() && (draft.cluster_is_whole || !draft.given("cluster.base")) &&
+                             std::none_of(faults.begin(), faults.end(), names_cluster);
   const bool model = draft.message.has_model() && attempt(draft, resolve_model);
-  const bool cluster = draft.message.has_cluster() && attempt(draft, resolve_cluster);
+  const bool cluster = cluster_works && attempt(draft, resolve_cluster);
   resolve_training(draft);
   resolve_calibration(draft);
-  if (model && cluster && draft.problems.empty()) resolve_plan(draft);
+  resolve_stack(draft);
+  judge_perturbations(draft);
+  if (model && cluster && draft.problems.empty()) {
+    resolve_plan(draft);
+    attempt(draft, resolve_placement);
+  }
   draft.problems.throw_if_any();
   order_values(draft.read.values);
 
@@ -131,6 +188,8 @@ ReadScenario read_scenario(const config::ScenarioSource& source) {
       check_rules(draft.read.scenario, [&draft](std::string_view field) { return draft.locate(field); });
   for (Problem& problem : report.violations) draft.read.violations.push_back(std::move(problem));
   for (std::string& warning : report.warnings) draft.read.warnings.push_back(std::move(warning));
+  if (draft.read.violations.empty()) apply_perturbations(draft);
+  draft.problems.throw_if_any();
   return std::move(draft.read);
 }
 

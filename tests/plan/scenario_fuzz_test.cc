@@ -13,8 +13,9 @@ constexpr std::uint64_t kSeed = 20261129;
 constexpr const char* kWide = R"(schema: stepcast/scenario/1
 framework: megatron-core
 model: {config: llama-3.1-8b, num_hidden_layers: 30}
-gpus: 8
-cluster: {base: hgx-h100}
+gpus: 16
+cluster: {base: hgx-h100-roce400-rail, nic: {rate: 200 Gb/s}, fabric: {unit_nodes: 2, oversubscription: [1, 2]}}
+placement: {nodes: scattered, seed: 3, exclude: [1]}
 training:
   sequence_length: 8192
   global_batch_tokens: 1 Mitok
@@ -23,14 +24,18 @@ training:
   data_stall: 0 us
 plan: {tp: 2, pp: 2, vp: 2, layout: "Et*7|(t*8|)*2t*7L", schedule: interleaved_1f1b, zero: 1, bucket: 25 MiB,
        recompute: {granularity: selective, modules: [core_attn]}, overlap: {grad_reduce: true}}
-stack: {env: {}, cuda_graphs: none}
-perturb: []
+stack: {env: {NCCL_ALGO: Ring}, cuda_graphs: none}
+perturb: [{node: 2, nic: 3, bandwidth: 0.5}, {group: "dp:1", compute: 1.03}, {stage: 1, latency: 1 us}]
+jitter: {compute_sigma: 0.02, samples: 100}
 )";
 
 TEST(ScenarioFuzz, AnswersAnyTextWithAScenarioOrAnError) {
-  const fuzz::Mutator mutator(kSeed, {kTiny, kWide},
-                              {"plan", "tp", "layout", "[1, 3]", "Et|(t)*2|L", "16777216", "selective[layernorm]",
-                               "gpus", "4 Mitok", "extends", "run.yaml", "vpp", "sp", "zero", "model", "base"});
+  const fuzz::Mutator mutator(
+      kSeed, {kTiny, kWide},
+      {"plan",   "tp",      "layout",  "[1, 3]",   "Et|(t)*2|L", "16777216", "selective[layernorm]",
+       "gpus",   "4 Mitok", "extends", "run.yaml", "vpp",        "sp",       "zero",
+       "model",  "base",    "rank",    "node",     "nic",        "1e9",      "gpus_per_node",
+       "custom", "0.5"});
   const ScratchFolder folder;
   config::ScenarioSource source;
   int valid = 0;

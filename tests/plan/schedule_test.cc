@@ -154,7 +154,7 @@ class StubCosts final : public sim::CostModel {
     return op.name == "F" ? forward_ : op.name == "B" ? backward_ : Duration(0);
   }
   sim::TransferCost collective_cost(const Op&, std::span<const program::TensorType>, sim::PathClass,
-                           std::int64_t) const override {
+                                    std::int64_t) const override {
     return Duration(0);
   }
   sim::TransferCost message_cost(Bytes, sim::PathClass) const override { return message_; }

@@ -1,0 +1,72 @@
+// What surrounds the plan: environment variables that steer the collectives library, and the spread of op times.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "config/text.h"
+#include "plan/scenario_draft.h"
+
+namespace stepcast::plan {
+namespace {
+
+// NCCL's user guide, "Environment Variables": these choose what the collectives' model chooses. Their values are judged
+// by whoever acts on them.
+constexpr std::array<std::string_view, 4> kActing = {"NCCL_ALGO", "NCCL_MAX_CTAS", "NCCL_NVLS_ENABLE", "NCCL_PROTO"};
+
+void resolve_environment(ScenarioDraft& draft) {
+  const auto& given = draft.message.stack().env();
+  std::map<std::string, std::string> ordered(given.begin(), given.end());
+  std::vector<std::string> idle;
+  for (const auto& [name, value] : ordered) {
+    if (std::find(kActing.begin(), kActing.end(), name) == kActing.end()) {
+      idle.push_back(config::printable(name));
+      continue;
+    }
+    draft.read.scenario.environment.emplace(name, value);
+  }
+  if (draft.given("stack.env")) {
+    std::vector<std::string> texts;
+    for (const auto& [name, value] : ordered)
+      texts.push_back(config::printable(name) + ": " + config::printable(value));
+    draft.record("stack.env", "{" + config::join(texts) + "}", "");
+  }
+  if (idle.empty()) return;
+  draft.read.notes.push_back("stack.env: without influence here: " + config::join(idle));
+}
+
+void resolve_jitter(ScenarioDraft& draft) {
+  const schema::Jitter& given = draft.message.jitter();
+  const bool has_sigma = given.compute_sigma() > 0 || given.comm_sigma() > 0;
+  if (given.has_kind()) {
+    if (has_sigma) {
+      draft.refuse("jitter.kind", "jitter is none and has a spread", {"leave out kind, or both sigmas"});
+    }
+    draft.record("jitter", "none", "");
+    return;
+  }
+  if (!has_sigma) {
+    const bool asked = given.has_samples() || given.has_seed() || given.has_compute_sigma() || given.has_comm_sigma();
+    if (asked) draft.read.warnings.push_back("jitter has no effect without compute_sigma or comm_sigma above 0");
+    return;
+  }
+  Jitter jitter;
+  jitter.compute_sigma = given.compute_sigma();
+  jitter.comm_sigma = given.comm_sigma();
+  if (given.has_samples()) jitter.samples = static_cast<std::int32_t>(given.samples());
+  jitter.seed = static_cast<std::uint64_t>(given.seed());
+  draft.record("jitter.compute_sigma", config::number_text(jitter.compute_sigma), "default");
+  draft.record("jitter.comm_sigma", config::number_text(jitter.comm_sigma), "default");
+  draft.record("jitter.samples", std::to_string(jitter.samples), "default");
+  draft.record("jitter.seed", std::to_string(jitter.seed), "default");
+  draft.read.scenario.jitter = jitter;
+}
+
+}  // namespace
+
+void resolve_stack(ScenarioDraft& draft) {
+  resolve_environment(draft);
+  resolve_jitter(draft);
+}
+
+}  // namespace stepcast::plan

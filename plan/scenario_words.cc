@@ -1,0 +1,32 @@
+// The words of the scenario file for what a plan chooses.
+#include "plan/rules.h"
+
+namespace stepcast::plan {
+
+std::string_view to_string(Framework framework) { return framework == Framework::kPlain ? "plain" : "megatron-core"; }
+
+std::string_view to_string(ScheduleKind schedule) {
+  switch (schedule) {
+    case ScheduleKind::kGpipe:
+      return "gpipe";
+    case ScheduleKind::k1F1B:
+      return "1f1b";
+    case ScheduleKind::kInterleaved1F1B:
+      break;
+  }
+  return "interleaved_1f1b";
+}
+
+std::string_view to_string(RecomputeKind recompute) {
+  switch (recompute) {
+    case RecomputeKind::kNone:
+      return "none";
+    case RecomputeKind::kFull:
+      return "full";
+    case RecomputeKind::kSelective:
+      break;
+  }
+  return "selective";
+}
+
+}  // namespace stepcast::plan
