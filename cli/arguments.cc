@@ -11,13 +11,13 @@ namespace stepcast::cli {
 namespace {
 
 const std::vector<std::string>& commands() {
-  static const std::vector<std::string> names = {"simulate", "check", "run", "dump", "help"};
+  static const std::vector<std::string> names = {"simulate", "check", "run", "dump", "coll", "hardware", "help"};
   return names;
 }
 
 bool is_later(std::string_view name) {
-  constexpr std::string_view kLater[] = {"diff", "sweep",  "calibrate", "compare", "backtest", "validate",    "import",
-                                         "coll", "models", "hardware",  "doctor",  "explain",  "calibrations"};
+  constexpr std::string_view kLater[] = {"diff",   "sweep",  "calibrate", "compare", "backtest",    "validate",
+                                         "import", "models", "doctor",    "explain", "calibrations"};
   return std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
 }
 
@@ -27,7 +27,7 @@ void require_command(const std::string& name) {
   std::vector<std::string> help;
   const std::vector<std::string> nearest = config::nearest_names(name, commands(), 1);
   if (!nearest.empty()) help.push_back("did you mean " + nearest.front() + "?");
-  help.emplace_back("commands: simulate, check, run, dump, help");
+  help.push_back("commands: " + config::join(commands()));
   throw Error(ErrorKind::kUsage, "unknown command '" + name + "'", {}, help);
 }
 

@@ -19,6 +19,8 @@ Command simulate_command(CLI::App& parent);
 Command check_command(CLI::App& parent);
 Command run_command(CLI::App& parent);
 Command dump_command(CLI::App& parent);
+Command coll_command(CLI::App& parent);
+Command hardware_command(CLI::App& parent);
 
 // Writes all of `text` to stdout and flushes. Throws Error (kEnvironment) when it cannot, except to a closed pipe.
 void print(const std::string& text);

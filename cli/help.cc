@@ -10,6 +10,8 @@ std::string_view orientation() {
   check SCENARIO      every broken rule of the plan and what would fix it; --show-config: where each value comes from
   run SCENARIO        execute the plan for real on this machine; --reference compares it with one rank
   dump SCENARIO       the Program, one instruction list per kind of rank, that simulate and run share
+  coll OP             what a collective takes on a cluster, in the columns of nccl-tests
+  hardware [NAME]     the clusters known by name; every figure of one with its source
 
 Try
   stepcast simulate scenarios/runs/llama-3.1-8b-h100x8.yaml

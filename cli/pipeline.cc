@@ -1,15 +1,21 @@
 // Glue only: every step is another folder's.
 #include "cli/pipeline.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/parallel.h"
+#include "base/quantity.h"
 #include "cli/interrupt.h"
 #include "cli/remedies.h"
 #include "config/search.h"
@@ -22,6 +28,13 @@
 namespace stepcast::cli {
 namespace {
 
+// What an unfolded simulation takes: a transfer's number, and on each thread an op's times and what it shares of a
+// transfer's.
+constexpr double kBytesPerOp = 10;
+constexpr double kBytesPerOpAndThread = 50;
+
+unsigned threads_for(std::size_t pieces) { return static_cast<unsigned>(thread_count(pieces)); }
+
 std::string lower_case(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -30,20 +43,66 @@ std::string lower_case(std::string text) {
 
 std::string first_word(const std::string& name) { return lower_case(name.substr(0, name.find('-'))); }
 
-// Preset names are sorted, so a tie is broken the same way everywhere.
-std::string automatic_calibration(const plan::Scenario& scenario, const config::SearchPath& search) {
-  const std::string device = first_word(scenario.cluster.node.device.name);
-  const std::vector<std::string> names = config::preset_names(config::PresetKind::kCalibration, search);
-  std::optional<std::string> best;
+// `entry` of a calibration's devices is the beginning of the device's name, up to where a number ends: H20 is not the
+// beginning of H200, MI300 is that of MI300X.
+bool names_device(const std::string& entry, const std::string& device) {
+  if (entry.empty() || !lower_case(device).starts_with(lower_case(entry))) return false;
+  const bool goes_on = device.size() > entry.size() && std::isdigit(static_cast<unsigned char>(device[entry.size()]));
+  return !goes_on;
+}
+
+bool is_itself(const sim::Calibration& calibration, const std::string& device) {
+  return !calibration.devices.empty() && names_device(calibration.devices.front(), device);
+}
+
+bool is_listed(const sim::Calibration& calibration, const std::string& device) {
+  return std::any_of(calibration.devices.begin(), calibration.devices.end(),
+                     [&](const std::string& entry) { return names_device(entry, device); });
+}
+
+sim::Calibration read_calibration(const std::string& name, const std::string& beside, const config::SearchPath& search,
+                                  const Location& where) {
+  const config::FoundFile found = config::find_file(config::PresetKind::kCalibration, name, beside, search, where);
+  sim::Calibration calibration = sim::read_calibration(found.text, found.file);
+  if (calibration.name.empty()) calibration.name = found.name;
+  return calibration;
+}
+
+// Presets in the order in which they are tried: NAME-default, others whose name begins with the device's first word,
+// the rest. Names are sorted, so a tie is broken the same way everywhere.
+std::vector<std::string> calibration_names(const std::string& device, const config::SearchPath& search) {
+  std::vector<std::string> names = config::preset_names(config::PresetKind::kCalibration, search);
+  const std::string word = first_word(device);
+  std::stable_sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
+    const auto place = [&](const std::string& name) {
+      return name == word + "-default" ? 0 : first_word(name) == word ? 1 : 2;
+    };
+    return place(a) < place(b);
+  });
+  return names;
+}
+
+sim::Calibration automatic_calibration(const plan::Scenario& scenario, const config::SearchPath& search) {
+  const std::string& device = scenario.cluster.node.device.name;
+  const std::vector<std::string> names = calibration_names(device, search);
+  std::optional<sim::Calibration> relative;
+  std::optional<Error> unreadable;
   for (const std::string& name : names) {
-    if (first_word(name) != device) continue;
-    if (!best || name == device + "-default") best = name;
+    const bool is_named = first_word(name) == first_word(device);
+    try {
+      sim::Calibration calibration = read_calibration(name, "", search, {"", 0, "calibration"});
+      if (is_named ? is_listed(calibration, device) : is_itself(calibration, device)) return calibration;
+      if (!relative && is_listed(calibration, device)) relative = std::move(calibration);
+    } catch (const Error& error) {
+      if (is_named) throw;
+      if (!unreadable) unreadable = error;
+    }
   }
-  if (best) return *best;
+  if (relative) return *std::move(relative);
+  if (unreadable) throw *unreadable;
   std::string known;
   for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-  throw Error(ErrorKind::kInput, "no calibration is known for device " + scenario.cluster.node.device.name,
-              {"", 0, "calibration"},
+  throw Error(ErrorKind::kInput, "no calibration is known for device " + device, {"", 0, "calibration"},
               {"name one with --calibration; known: " + (known.empty() ? std::string("none") : known)});
 }
 
@@ -58,9 +117,109 @@ std::optional<config::Setting> calibration_setting(const config::ScenarioSource&
 
 std::vector<std::string> calibration_warnings(const plan::Scenario& scenario, const sim::Calibration& calibration) {
   const std::string& device = scenario.cluster.node.device.name;
-  if (scenario.calibration == "auto" || first_word(calibration.name) == first_word(device)) return {};
-  return {"W301 calibration " + calibration.name + " is named for another device than " + device +
+  if (is_itself(calibration, device)) return {};
+  if (is_listed(calibration, device)) {
+    return {"W302 calibration " + calibration.name + " describes " + calibration.devices.front() + ": " + device +
+            " is taken to reach the same shares of its own rates"};
+  }
+  return {"W301 calibration " + calibration.name + " describes other devices than " + device +
           ": its constants may be far off"};
+}
+
+sim::AnalyticCostModel cost_model(const plan::Scenario& scenario, const sim::Calibration& calibration) {
+  return {scenario.cluster, calibration, scenario.environment};
+}
+
+sim::SimOptions what_if(sim::Free kind, const sim::SimOptions& options) {
+  sim::SimOptions changed = options;
+  changed.fold = true;
+  changed.free = kind;
+  changed.record_events = false;
+  return changed;
+}
+
+// The answer, and the steps if each kind in use were free. What the Program has of communication is known before the
+// answer is, so both run at once; of the others, those count that take at least a thousandth of the step.
+void run_all(const sim::Simulation& folded, const std::function<sim::Prediction()>& answer,
+             const sim::SimOptions& options, Outcome& outcome) {
+  std::vector<sim::Free> kinds = folded.communication_kinds();
+  if (options.contention) kinds.push_back(sim::Free::kSlowdown);
+  std::vector<Duration> steps(kinds.size());
+  parallel_on(threads_for(kinds.size() + 1), kinds.size() + 1, [&](std::size_t i) {
+    if (i == 0) {
+      outcome.prediction = answer();
+    } else {
+      steps[i - 1] = folded.step(what_if(kinds[i - 1], options));
+    }
+  });
+  const std::vector<sim::Free> used = report::kinds_in_use(outcome.prediction);
+  std::vector<sim::SimOptions> more;
+  std::vector<sim::Free> more_kinds;
+  for (const sim::Free kind : used) {
+    const auto known = std::find(kinds.begin(), kinds.end(), kind);
+    if (known != kinds.end()) {
+      outcome.if_free.emplace_back(kind, steps[static_cast<std::size_t>(known - kinds.begin())]);
+    } else if (report::share_of_step(outcome.prediction, kind) >= 1e-3) {
+      more_kinds.push_back(kind);
+      more.push_back(what_if(kind, options));
+    }
+  }
+  const std::vector<Duration> more_steps = folded.steps(more, threads_for(more.size()));
+  for (std::size_t i = 0; i < more.size(); ++i) outcome.if_free.emplace_back(more_kinds[i], more_steps[i]);
+  std::sort(outcome.if_free.begin(), outcome.if_free.end());
+}
+
+// Ops of all ranks.
+double unfolded_ops(const program::CheckedProgram& p) {
+  std::vector<double> by_program;
+  for (std::size_t i = 0; i < p.program().rank_programs.size(); ++i) {
+    by_program.push_back(static_cast<double>(p.resolution(program::RankProgramId(i)).op_count()));
+  }
+  double ops = 0;
+  for (const program::Rank& rank : p.program().ranks) ops += by_program.at(rank.program.value);
+  return ops;
+}
+
+void require_jitter_within_limits(const Prepared& prepared, const plan::Jitter& jitter) {
+  const double ops = unfolded_ops(*prepared.program);
+  const double all = ops * jitter.samples;
+  const auto count = [](double n) { return format_count(static_cast<std::int64_t>(n)); };
+  if (all > kMostJitteredOps) {
+    std::vector<std::string> help;
+    const double fewer = std::floor(kMostJitteredOps / ops);
+    if (fewer >= 1) help.push_back("--set jitter.samples=" + std::to_string(static_cast<std::int64_t>(fewer)));
+    help.emplace_back("fewer gpus with a smaller global_batch_size: a smaller job of the same plan");
+    throw Error(ErrorKind::kUnsupported,
+                "jitter simulates every rank: " + count(ops) + " ops x " + std::to_string(jitter.samples) +
+                    " samples are more than " + count(kMostJitteredOps),
+                {"", 0, "jitter.samples"}, help);
+  }
+  const double bytes =
+      ops * (kBytesPerOp + kBytesPerOpAndThread * threads_for(static_cast<std::size_t>(jitter.samples)));
+  const double machine = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes > machine) {
+    throw Error(ErrorKind::kEnvironment,
+                "jitter simulates every rank: " + count(ops) + " ops need about " +
+                    format_quantity(bytes, Dimension::kBytes) + ", this machine has " +
+                    format_quantity(machine, Dimension::kBytes),
+                {"", 0, "jitter"}, {"fewer gpus with a smaller global_batch_size: a smaller job of the same plan"});
+  }
+}
+
+std::vector<Duration> jittered_steps(const Prepared& prepared, const sim::CostModel& costs,
+                                     const sim::SimOptions& options) {
+  const plan::Jitter& jitter = *prepared.scenario().jitter;
+  std::fprintf(stderr, "note: jitter unfolds: %s ranks simulated, %d samples\n",
+               format_count(prepared.scenario().gpus).c_str(), jitter.samples);
+  const sim::Simulation simulation(*prepared.program, costs, false);
+  sim::SimOptions unfolded = options;
+  unfolded.fold = false;
+  unfolded.record_events = false;
+  return simulation.jittered_steps({.compute_sigma = jitter.compute_sigma,
+                                    .communication_sigma = jitter.comm_sigma,
+                                    .samples = jitter.samples,
+                                    .seed = jitter.seed},
+                                   unfolded, threads_for(static_cast<std::size_t>(jitter.samples)));
 }
 
 }  // namespace
@@ -77,27 +236,40 @@ Prepared prepare(const config::ScenarioSource& source) {
 }
 
 sim::Calibration find_calibration(const plan::Scenario& scenario, const config::ScenarioSource& source) {
-  const std::string name =
-      scenario.calibration == "auto" ? automatic_calibration(scenario, source.search) : scenario.calibration;
+  if (scenario.calibration == "auto") return automatic_calibration(scenario, source.search);
   const std::optional<config::Setting> setting = calibration_setting(source);
-  const std::string beside = setting ? "" : source.file;
-  const Location where{setting ? setting->origin : source.file, 0, "calibration"};
-  const config::FoundFile found =
-      config::find_file(config::PresetKind::kCalibration, name, beside, source.search, where);
-  sim::Calibration calibration = sim::read_calibration(found.text, found.file);
-  if (calibration.name.empty()) calibration.name = found.name;
-  return calibration;
+  return read_calibration(scenario.calibration, setting ? "" : source.file, source.search,
+                          {setting ? setting->origin : source.file, 0, "calibration"});
 }
 
 sim::Prediction predict(const Prepared& prepared, const sim::Calibration& calibration, const sim::SimOptions& options) {
-  const sim::AnalyticCostModel costs(prepared.scenario().cluster, calibration);
+  const sim::AnalyticCostModel costs = cost_model(prepared.scenario(), calibration);
   sim::Prediction prediction = sim::simulate(*prepared.program, costs, options);
   throw_if_interrupted();
   return prediction;
 }
 
+Outcome predict_with_what_ifs(const Prepared& prepared, const sim::Calibration& calibration,
+                              const sim::SimOptions& options) {
+  const plan::Scenario& scenario = prepared.scenario();
+  if (scenario.jitter) require_jitter_within_limits(prepared, *scenario.jitter);
+  const sim::AnalyticCostModel costs = cost_model(scenario, calibration);
+  Outcome outcome;
+  outcome.contention = options.contention;
+  // Folding changes no picosecond: what-ifs are folded even where the answer is not.
+  const sim::Simulation folded(*prepared.program, costs, true);
+  const auto answer = [&] {
+    return options.fold ? folded.run(options) : sim::simulate(*prepared.program, costs, options);
+  };
+  run_all(folded, answer, options, outcome);
+  throw_if_interrupted();
+  if (scenario.jitter) outcome.jittered_steps = jittered_steps(prepared, costs, options);
+  throw_if_interrupted();
+  return outcome;
+}
+
 report::SimulationReport report_of(const Prepared& prepared, const config::ScenarioSource& source,
-                                   const sim::Calibration& calibration, const sim::Prediction& prediction) {
+                                   const sim::Calibration& calibration, const Outcome& outcome) {
   std::vector<std::string> warnings = prepared.read.warnings;
   for (std::string& warning : calibration_warnings(prepared.scenario(), calibration)) {
     warnings.push_back(std::move(warning));
@@ -105,10 +277,13 @@ report::SimulationReport report_of(const Prepared& prepared, const config::Scena
   report::SimulationReport report = report::make_simulation_report(
       {.scenario = prepared.scenario(),
        .program = *prepared.program,
-       .prediction = prediction,
+       .prediction = outcome.prediction,
        .calibration = {calibration.name, static_cast<std::int64_t>(calibration.constants.size()), calibration.stack},
        .warnings = std::move(warnings),
-       .published = report::published_runs()});
+       .published = report::published_runs(),
+       .contention = outcome.contention,
+       .if_free = outcome.if_free,
+       .jittered_steps = outcome.jittered_steps});
   if (report.memory.verdict == report::Verdict::kOom) report.remedies = memory_remedies(prepared.scenario(), source);
   return report;
 }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/source.h"
@@ -26,18 +27,35 @@ struct Prepared {
 // stderr.
 Prepared prepare(const config::ScenarioSource& source);
 
-// The calibration the scenario names; "auto" takes the preset that begins with the same word as the device's
-// name (h100-default for H100-SXM-80GB), NAME-default before others. A relative path starts at the current folder when
-// it comes from the command line, else at the scenario file's. Throws Error (kInput) when there is none.
+// The calibration the scenario names. "auto" takes a preset whose `devices` name the scenario's device: before others
+// one whose own name begins with the same word (h100-default for H100-SXM-80GB), then one whose first device it is,
+// then any that lists it. A relative path starts at the current folder when it comes from the command line, else at the
+// scenario file's. Throws Error (kInput) when there is none.
 sim::Calibration find_calibration(const plan::Scenario& scenario, const config::ScenarioSource& source);
 
 // Simulates one step.
 sim::Prediction predict(const Prepared& prepared, const sim::Calibration& calibration, const sim::SimOptions& options);
 
-// Warns (W301) of a calibration that was named for another device. `source` is where the scenario came from; on OOM it
-// is read again with what would make the plan smaller.
+// One step, and the what-ifs beside it.
+struct Outcome {
+  sim::Prediction prediction;
+  bool contention = true;
+  std::vector<std::pair<sim::Free, Duration>> if_free;  // the step without each kind of time that there is
+  std::vector<Duration> jittered_steps;                 // by sample; empty without scenario.jitter
+};
+
+// Also simulates what-ifs, on all cores; jitter unfolds and says so on stderr. Throws Error: kUnsupported when jitter
+// asks for more than kMostJitteredOps, kEnvironment when its ranks need more memory than the machine has.
+Outcome predict_with_what_ifs(const Prepared& prepared, const sim::Calibration& calibration,
+                              const sim::SimOptions& options);
+
+// Ops times samples: about an hour on one core.
+inline constexpr double kMostJitteredOps = 2e10;
+
+// Warns of a calibration that describes other devices (W301), or a relative of the scenario's (W302). `source` is where
+// the scenario came from; on OOM it is read again with what would make the plan smaller.
 report::SimulationReport report_of(const Prepared& prepared, const config::ScenarioSource& source,
-                                   const sim::Calibration& calibration, const sim::Prediction& prediction);
+                                   const sim::Calibration& calibration, const Outcome& outcome);
 
 // Output files that can be written (empty: not wanted), that differ from each other and from the scenario's own file.
 // Throws Error: kUsage for the last two, kEnvironment for the first.

@@ -114,10 +114,14 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
       ->type_name("F");
 }
 
+config::SearchPath search_path() {
+  const char* const path = std::getenv("STEPCAST_PATH");
+  return config::split_search_path(path == nullptr ? "" : path);
+}
+
 config::ScenarioSource source_of(const ScenarioOptions& options) {
   config::ScenarioSource source;
-  const char* const path = std::getenv("STEPCAST_PATH");
-  source.search = config::split_search_path(path == nullptr ? "" : path);
+  source.search = search_path();
   take_subject(options, source);
   for (std::size_t i = 0; i < kFlags.size(); ++i) {
     const std::string& value = options.flag_values[i];

@@ -22,10 +22,12 @@ struct ScenarioOptions {
 // Adds them to a command. `options` must outlive the parse.
 void add_scenario_options(CLI::App& command, ScenarioOptions& options);
 
+// The folders of STEPCAST_PATH (colon-separated), searched for presets before the built-in ones. The one place that
+// reads the environment.
+config::SearchPath search_path();
+
 // The source they describe: the file, then flags, then --set, in this order. With --cluster a subject that is neither
-// YAML nor a scenario in JSON is a model. Directories of STEPCAST_PATH (colon-separated) are searched for presets; this
-// is the one place that reads the environment. Throws Error (kUsage) without a subject, and for a model without
-// --cluster.
+// YAML nor a scenario in JSON is a model. Throws Error (kUsage) without a subject, and for a model without --cluster.
 config::ScenarioSource source_of(const ScenarioOptions& options);
 
 }  // namespace stepcast::cli

@@ -56,17 +56,16 @@ int simulate(const SimulateOptions& options) {
   if (!options.symbols.empty()) {
     throw Error(ErrorKind::kUnsupported, "--symbols is known, not supported yet: no plan has data-dependent sizes");
   }
-  if (options.no_contention)
-    std::fputs("note: contention is not modelled yet; --no-contention changes nothing\n", stderr);
   const config::ScenarioSource source = source_of(options.scenario);
   require_outputs({options.trace, options.chrome}, source);
   const Prepared prepared = prepare(source);
   const sim::Calibration calibration = find_calibration(prepared.scenario(), source);
   const bool wants_events = !options.trace.empty() || !options.chrome.empty();
-  const sim::Prediction prediction =
-      predict(prepared, calibration, {.fold = !options.no_fold, .record_events = wants_events});
-  const report::SimulationReport result = report_of(prepared, source, calibration, prediction);
-  write_traces(options, prepared, prediction);
+  const Outcome outcome = predict_with_what_ifs(
+      prepared, calibration,
+      {.fold = !options.no_fold, .contention = !options.no_contention, .record_events = wants_events});
+  const report::SimulationReport result = report_of(prepared, source, calibration, outcome);
+  write_traces(options, prepared, outcome.prediction);
   print(options.json ? report::simulate_json(result) : report::simulate_screen(result));
   return result.memory.verdict == report::Verdict::kOom ? static_cast<int>(ErrorKind::kSubject) : 0;
 }
@@ -87,7 +86,8 @@ Command simulate_command(CLI::App& parent) {
   app->add_option("--symbols", options->symbols, "replay data-dependent sizes of a trace (not supported yet)")
       ->type_name("TRACE");
   app->add_flag("--no-fold", options->no_fold, "simulate every rank instead of one per class; same result");
-  app->add_flag("--no-contention", options->no_contention, "every transfer alone on its path (always so yet)");
+  app->add_flag("--no-contention", options->no_contention,
+                "every op takes its time alone, however much runs beside it");
   app->footer(kExamples);
   return {app, [options] { return simulate(*options); }};
 }

@@ -1,4 +1,6 @@
 // SimulationReport as JSON; the keys are the command line's contract.
+#include <cmath>
+
 #include "plan/rules.h"
 #include "report/json.h"
 #include "report/resolved_plan.h"
@@ -45,11 +47,8 @@ Json exposed_json(const TimeShares& time) {
 }
 
 Json time_json(const TimeShares& time) {
-  return {{"compute", time.compute_s},
-          {"optimizer", time.optimizer_s},
-          {"host", time.host_s},
-          {"bubble", time.bubble_s},
-          {"exposed", exposed_json(time)}};
+  return {{"compute", time.compute_s}, {"optimizer", time.optimizer_s}, {"host", time.host_s},
+          {"bubble", time.bubble_s},   {"exposed", exposed_json(time)}, {"slowed", time.slowed_s}};
 }
 
 Json stages_json(const SimulationReport& r) {
@@ -59,10 +58,13 @@ Json stages_json(const SimulationReport& r) {
                       {"layers", stage.layers},
                       {"ranks", stage.ranks},
                       {"compute_s", stage.time.compute_s},
+                      {"compute_min_s", stage.compute_min_s},
+                      {"compute_max_s", stage.compute_max_s},
                       {"optimizer_s", stage.time.optimizer_s},
                       {"host_s", stage.time.host_s},
                       {"bubble_s", stage.time.bubble_s},
-                      {"exposed_s", exposed_json(stage.time)}});
+                      {"exposed_s", exposed_json(stage.time)},
+                      {"slowed_s", stage.time.slowed_s}});
   }
   return stages;
 }
@@ -85,12 +87,59 @@ Json memory_json(const SimulationReport& r) {
           {"stages", stages}};
 }
 
+Json network_json(const SimulationReport& r) {
+  Json tiers = Json::array();
+  for (const TierReport& tier : r.network) {
+    Json carries = Json::array();
+    for (const auto& [group, bytes] : tier.carries) carries.push_back({{"group", group}, {"bytes", bytes}});
+    tiers.push_back({{"tier", tier.tier},
+                     {"bytes", tier.bytes},
+                     {"mean_utilisation", tier.mean_utilisation},
+                     {"peak_utilisation", tier.peak_utilisation},
+                     {"links", tier.links},
+                     {"carries", carries}});
+  }
+  return tiers;
+}
+
+// A whole number where it is one.
+Json count_json(double count) {
+  if (count == std::floor(count) && count < 0x1p53) return static_cast<std::int64_t>(count);
+  return count;
+}
+
 Json collectives_json(const SimulationReport& r) {
   Json collectives = Json::array();
-  for (const CollectiveCount& c : r.collectives) {
-    collectives.push_back({{"group", c.group}, {"op", c.op}, {"bytes", c.bytes}, {"count", c.count}});
+  for (const CollectiveReport& c : r.collectives) {
+    collectives.push_back({{"group", c.group},
+                           {"op", c.op},
+                           {"bytes", c.bytes},
+                           {"count", count_json(c.count)},
+                           {"algorithm", c.algorithm},
+                           {"protocol", c.protocol},
+                           {"busbw_gb_per_s", c.busbw_gb_per_s},
+                           {"exposed_s", c.exposed_s}});
   }
   return collectives;
+}
+
+Json if_free_json(const SimulationReport& r) {
+  Json kinds = Json::object();
+  for (const IfFree& free : r.if_free) kinds[std::string(to_string(free.kind))] = free.step_time_s;
+  return kinds;
+}
+
+Json jitter_json(const JitterReport& j) {
+  return {{"samples", j.jitter.samples},
+          {"seed", j.jitter.seed},
+          {"compute_sigma", j.jitter.compute_sigma},
+          {"comm_sigma", j.jitter.comm_sigma},
+          {"p50_s", j.p50_s},
+          {"p90_s", j.p90_s},
+          {"p99_s", j.p99_s},
+          {"mean_s", j.mean_s},
+          {"min_s", j.min_s},
+          {"max_s", j.max_s}};
 }
 
 Json tensors_json(const SimulationReport& r) {
@@ -141,9 +190,11 @@ std::string simulate_json(const SimulationReport& r) {
                {"time_s", time_json(r.time)},
                {"stages", stages_json(r)},
                {"memory", memory_json(r)},
+               {"network", network_json(r)},
                {"collectives", collectives_json(r)},
                {"microbatches", r.microbatches},
                {"top_tensors", tensors_json(r)},
+               {"if_free_s", if_free_json(r)},
                {"evidence", evidence_json(r)},
                {"warnings", r.warnings},
                {"assumptions", r.assumptions},
@@ -152,8 +203,10 @@ std::string simulate_json(const SimulationReport& r) {
                 {{"name", r.calibration.name}, {"constants", r.calibration.constants}, {"stack", r.calibration.stack}}},
                {"ranks", r.ranks},
                {"rank_classes", r.rank_classes},
+               {"link_classes", r.link_classes},
                {"events", r.events},
                {"fingerprint", hex(r.fingerprint)}};
+  if (r.jitter) json["jitter"] = jitter_json(*r.jitter);
   return to_text(json);
 }
 

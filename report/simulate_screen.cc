@@ -2,22 +2,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "base/quantity.h"
 #include "plan/layout.h"
 #include "plan/rules.h"
+#include "report/cluster_text.h"
 #include "report/resolved_plan.h"
 #include "report/simulate_output.h"
+#include "report/simulate_tables.h"
 #include "report/text.h"
 
 namespace stepcast::report {
 namespace {
 
 constexpr std::size_t kIndent = 9;
-
-double gib(std::int64_t bytes) { return static_cast<double>(bytes) / 0x1p30; }
+// A kind of time that costs more than this share of the step is worth a line of its own.
+constexpr double kWorthALine = 0.1;
 
 std::string rate_text(double tflops, int digits) {
   return format_quantity(tflops * 1e12, Dimension::kFlopRate, digits);
@@ -76,17 +77,13 @@ std::string evidence_text(const SimulationReport& r) {
 
 std::string subject_block(const SimulationReport& r) {
   const plan::Scenario& s = r.scenario;
-  const topology::NodeSpec& node = s.cluster.node;
   std::string text =
       wrapped("model", kIndent,
               fmt::format("{}  {} params  {}FLOP/token full, {}FLOP causal  peak {} dense {}", s.model.name,
                           scaled_count(static_cast<double>(r.parameters), "B"),
                           scaled_count(r.flops_per_token.full, "G"), scaled_count(r.flops_per_token.causal, "G"),
                           rate_text(r.peak_tflops, 4), program::to_string(s.training.compute)));
-  text += wrapped("cluster", kIndent,
-                  fmt::format("{} x {}: {} x {} a node, {} scale-up per device and direction; {} used", s.cluster.nodes,
-                              node.name, node.devices, node.device.name,
-                              format_quantity(node.scale_up.bandwidth.value, Dimension::kByteRate), s.gpus));
+  text += wrapped("cluster", kIndent, cluster_text(s));
   text += wrapped("plan", kIndent, plan_text(s));
   text += wrapped("layout", kIndent,
                   fmt::format("{}   framework {}   calibration {} ({} constants)", plan::layout_text(s.plan.layout),
@@ -94,83 +91,42 @@ std::string subject_block(const SimulationReport& r) {
   return text + wrapped("evidence", kIndent, evidence_text(r));
 }
 
-// One line of the time table: mean, share, and the range of the stages' means.
-std::string time_row(const SimulationReport& r, std::string_view name,
-                     const std::function<double(const TimeShares&)>& of, std::string_view note) {
-  const TimeUnit unit = time_unit_for(r.step_time_s);
-  const auto less = [&](const StageReport& a, const StageReport& b) { return of(a.time) < of(b.time); };
-  const auto [low, high] = std::minmax_element(r.stages.begin(), r.stages.end(), less);
-  std::string range;
-  if (r.stages.size() > 1) {
-    range = fmt::format("{:.3f} (s{})..{:.3f} (s{})", of(low->time) * unit.per_second, low->stage,
-                        of(high->time) * unit.per_second, high->stage);
-  }
-  std::string row = fmt::format(" {:<16}{:>10.3f}{:>9.1f}    {:<30}{}", name, of(r.time) * unit.per_second,
-                                of(r.time) / r.step_time_s * 100, range, note);
-  row.erase(row.find_last_not_of(' ') + 1);
-  return row + "\n";
+std::string jitter_text(const SimulationReport& r) {
+  const JitterReport& j = *r.jitter;
+  const TimeUnit unit = time_unit_for(j.p50_s);
+  const auto time = [&unit](double seconds) { return significant(seconds * unit.per_second, 4); };
+  return fmt::format(
+      "p50 {} p90 {} p99 {} {}/step, min..max {}..{}, mean {} ({} samples of {} ranks, seed {}, sigma compute {:g}, "
+      "communication "
+      "{:g})",
+      time(j.p50_s), time(j.p90_s), time(j.p99_s), unit.symbol, time(j.min_s), time(j.max_s), time(j.mean_s),
+      j.jitter.samples, format_count(r.ranks), j.jitter.seed, j.jitter.compute_sigma, j.jitter.comm_sigma);
 }
 
-std::string bubble_note(const SimulationReport& r) {
-  const plan::Plan& p = r.scenario.plan;
-  const double work = r.step_time_s - r.time.bubble_s;
-  std::string note = fmt::format("{} of work", percent(work > 0 ? r.time.bubble_s / work : 0));
-  if (p.pp > 1) {
-    note += fmt::format(
-        "; ideal ({}-1)/({}*{}) = {}", p.pp, p.vp, r.microbatches,
-        percent(static_cast<double>(p.pp - 1) / (static_cast<double>(p.vp) * static_cast<double>(r.microbatches))));
+// Only what takes a large part of the step; the table has the others.
+std::string change_text(const SimulationReport& r) {
+  std::vector<std::string> parts;
+  for (const IfFree& free : r.if_free) {
+    const double change = free.step_time_s / r.step_time_s - 1;
+    if (change < -kWorthALine) parts.push_back(fmt::format("{} free {}", to_string(free.kind), percent(change)));
   }
-  return note;
-}
-
-std::string time_block(const SimulationReport& r) {
-  const TimeUnit unit = time_unit_for(r.step_time_s);
-  std::string text = fmt::format("time             {:>10}{:>9}    {:<30}note\n", unit.symbol, "%", "stage min..max");
-  text += time_row(
-      r, "compute", [](const TimeShares& t) { return t.compute_s; },
-      fmt::format("HFU (causal, flash backward 2.5x) {}", percent(r.hfu)));
-  text += time_row(
-      r, "optimizer", [](const TimeShares& t) { return t.optimizer_s; }, "");
-  for (std::size_t k = 0; k < r.time.exposed_s.size(); ++k) {
-    if (r.time.exposed_s[k] == 0) continue;
-    text += time_row(
-        r, fmt::format("exposed {}", to_string(static_cast<sim::Exposed>(k))),
-        [k](const TimeShares& t) { return t.exposed_s[k]; }, "");
-  }
-  text += time_row(
-      r, "bubble", [](const TimeShares& t) { return t.bubble_s; }, bubble_note(r));
-  text += time_row(
-      r, "host", [](const TimeShares& t) { return t.host_s; }, "");
-  return text + fmt::format(" {:<16}{:>10.3f}{:>9.1f}\n", "step", r.step_time_s * unit.per_second, 100.0);
-}
-
-std::string memory_block(const SimulationReport& r) {
-  const bool small = r.memory.allocated_bytes < (std::int64_t{1} << 30);
-  const double scale = small ? 1024.0 : 1.0;
-  std::string text = fmt::format("memory {:<9}{:>10}{:>11}{:>11}{:>13}{:>9}{:>11}\n", small ? "MiB" : "GiB", "weights",
-                                 "gradients", "optimizer", "activations", "comm", "total");
-  for (const StageReport& stage : r.stages) {
-    const auto& b = stage.at_peak;
-    text += fmt::format(" stage {:<9}{:>10.2f}{:>11.2f}{:>11.2f}{:>13.2f}{:>9.2f}{:>11.2f}{}\n", stage.stage,
-                        gib(b[0]) * scale, gib(b[1]) * scale, gib(b[2]) * scale, gib(b[3]) * scale, gib(b[4]) * scale,
-                        gib(stage.allocated_bytes) * scale, stage.stage == r.memory.peak_stage ? " <- peak" : "");
-  }
-  std::vector<std::string> tensors;
-  for (const TensorFamily& t : r.memory.top_tensors) {
-    if (tensors.size() == 4) break;
-    tensors.push_back(fmt::format("{} x{} {}", t.name, t.count, memory_text(t.bytes)));
-  }
-  return text + wrapped(" at peak", kIndent + 1, r.memory.peak_path + ":  " + joined(tensors, ",  "));
+  return joined(parts, ", ");
 }
 
 std::string notes_block(const SimulationReport& r) {
   std::string text;
+  if (r.jitter) text += wrapped("jitter", kIndent, jitter_text(r));
+  const std::string change = change_text(r);
+  if (!change.empty()) text += wrapped("what would change it:", 22, change);
   for (const std::string& warning : r.warnings) text += wrapped("warning", kIndent, warning);
   if (r.hfu < r.mfu.full) text += wrapped("note", kIndent, kHfuConvention);
   text += wrapped("not modelled:", 14, joined(r.not_modelled, "; "));
-  text +=
-      fmt::format("ranks {} in {} class{}, {} ops   fingerprint {:016x}\n", format_count(r.ranks), r.rank_classes,
-                  r.rank_classes == 1 ? "" : "es", format_count(static_cast<std::int64_t>(r.events)), r.fingerprint);
+  text += fmt::format("ranks {} in {} class{}, {}{} ops   fingerprint {:016x}\n", format_count(r.ranks), r.rank_classes,
+                      r.rank_classes == 1 ? "" : "es",
+                      r.link_classes > 0
+                          ? fmt::format("shared links in {} class{}, ", r.link_classes, r.link_classes == 1 ? "" : "es")
+                          : "",
+                      format_count(static_cast<std::int64_t>(r.events)), r.fingerprint);
   if (r.memory.verdict != Verdict::kOom) {
     return text + "next: --trace step.pftrace   --json   check SCENARIO --show-config\n";
   }
@@ -183,8 +139,8 @@ std::string notes_block(const SimulationReport& r) {
 }  // namespace
 
 std::string simulate_screen(const SimulationReport& r) {
-  return verdict_line(r) + speed_line(r) + "\n" + subject_block(r) + "\n" + time_block(r) + "\n" + memory_block(r) +
-         "\n" + notes_block(r);
+  return verdict_line(r) + speed_line(r) + "\n" + subject_block(r) + "\n" + time_block(r) + "\n" +
+         network_and_memory_block(r) + "\n" + notes_block(r);
 }
 
 }  // namespace stepcast::report

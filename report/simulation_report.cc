@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "base/check.h"
 #include "models/architecture.h"
 #include "plan/lowering.h"
 #include "program/ops/rules.h"
+#include "report/simulation_parts.h"
 #include "topology/mesh.h"
 
 namespace stepcast::report {
@@ -22,6 +22,7 @@ struct TimeSum {
   Wide optimizer = 0;
   Wide host = 0;
   Wide bubble = 0;
+  Wide slowed = 0;
   std::array<Wide, sim::kExposedCount> exposed{};
   std::int64_t ranks = 0;
 
@@ -30,13 +31,14 @@ struct TimeSum {
     optimizer += Wide{t.optimizer.ps} * n;
     host += Wide{t.host.ps} * n;
     bubble += Wide{t.bubble.ps} * n;
+    slowed += Wide{t.slowed.ps} * n;
     for (std::size_t k = 0; k < exposed.size(); ++k) exposed[k] += Wide{t.exposed[k].ps} * n;
     ranks += n;
   }
 
   TimeShares mean() const {
     const auto seconds = [this](Wide sum) { return static_cast<double>(sum) / static_cast<double>(ranks) * 1e-12; };
-    TimeShares shares{seconds(compute), seconds(optimizer), seconds(host), seconds(bubble), {}};
+    TimeShares shares{seconds(compute), seconds(optimizer), seconds(host), seconds(bubble), {}, seconds(slowed)};
     for (std::size_t k = 0; k < exposed.size(); ++k) shares.exposed_s[k] = seconds(exposed[k]);
     return shares;
   }
@@ -84,7 +86,11 @@ void fill_stages(SimulationReport& r, const SimulationInputs& in) {
   for (const sim::ClassResult& c : in.prediction.classes) {
     const auto stage = static_cast<std::size_t>(mesh.coordinate(c.representative.value, "pp"));
     all.add(c.time, c.ranks);
-    by_stage.at(stage).add(c.time, c.ranks);
+    const double compute = c.time.compute.seconds();
+    StageReport& report = r.stages.at(stage);
+    report.compute_min_s = by_stage[stage].ranks == 0 ? compute : std::min(report.compute_min_s, compute);
+    report.compute_max_s = std::max(report.compute_max_s, compute);
+    by_stage[stage].add(c.time, c.ranks);
     if (c.lifetimes.peak >= r.stages[stage].allocated_bytes) {
       r.stages[stage].allocated_bytes = c.lifetimes.peak;
       r.stages[stage].at_peak = c.lifetimes.at_peak;
@@ -165,44 +171,6 @@ void fill_memory(SimulationReport& r, const SimulationInputs& in) {
   r.memory.top_tensors = top_tensors(p, p.rank_programs[id], worst->lifetimes);
 }
 
-std::optional<PublishedRun> nearest(const plan::Scenario& s, const std::vector<PublishedRun>& runs) {
-  std::optional<PublishedRun> best;
-  std::tuple<bool, bool, bool> best_score;
-  const std::int64_t parameters = models::count_parameters(s.model).total;
-  for (const PublishedRun& run : runs) {
-    if (run.parameters != parameters) continue;
-    if (run.model != s.model.name || run.gpu != s.cluster.node.device.name) continue;
-    const std::tuple score(run.gpus == s.gpus, run.global_batch_size == s.training.global_batch_size,
-                           run.sequence_length == s.training.sequence_length);
-    if (best && score <= best_score) continue;
-    best = run;
-    best_score = score;
-  }
-  return best;
-}
-
-void fill_notes(SimulationReport& r, const SimulationInputs& in) {
-  r.warnings = in.warnings;
-  r.assumptions = {
-      "constants: vendor peaks, stated efficiencies, fits to published kernel tables; no training step was fitted",
-      "MFU over the dense peak of the compute type; recompute is never counted in it (HFU counts it)",
-      std::string(kHfuConvention),
-      "collectives by latency and bandwidth of the group's path, alone on it",
-      "1F1B messages are asynchronous, each direction on a stream of its own",
-      "gradient buckets of plan.bucket elements on every stage",
-      "logits are kept once in the compute type and become their gradient in place (fused loss)",
-      "memory is the bytes of live buffers in issue order, the caching allocator reusing freed blocks at once",
-  };
-  r.not_modelled = {
-      "contention on links and between compute and communication",
-      "allocator rounding and reserved memory",
-      "communicator buffers, library workspaces and the device context",
-      "data loading, checkpoints and evaluation",
-      "clock throttling",
-  };
-  r.nearest_published = nearest(in.scenario, in.published);
-}
-
 }  // namespace
 
 std::string_view to_string(Verdict verdict) {
@@ -219,6 +187,12 @@ std::string_view to_string(Verdict verdict) {
 
 std::string_view to_string(sim::Exposed kind) {
   constexpr std::array<std::string_view, sim::kExposedCount> kNames = {"tp", "cp", "ep", "pp", "dp", "gather", "copy"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+std::string_view to_string(sim::Free kind) {
+  constexpr std::array<std::string_view, sim::kFreeCount> kNames = {
+      "nothing", "tp", "cp", "ep", "pp", "dp", "gather", "copy", "host", "optimizer", "slowdown"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
@@ -255,13 +229,15 @@ SimulationReport make_simulation_report(const SimulationInputs& in) {
   r.parameters = models::count_parameters(in.scenario.model).total;
   r.microbatches = in.scenario.microbatches();
   r.calibration = in.calibration;
-  r.collectives = count_collectives(in.program.program(), in.prediction);
   r.rank_classes = static_cast<std::int64_t>(in.prediction.classes.size());
+  r.link_classes = static_cast<std::int64_t>(in.prediction.link_classes);
   r.events = in.prediction.events;
   r.fingerprint = in.program.fingerprint();
   fill_throughput(r, in);
   fill_stages(r, in);
   fill_memory(r, in);
+  fill_network(r, in);
+  fill_what_ifs(r, in);
   fill_notes(r, in);
   return r;
 }

@@ -10,13 +10,15 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "plan/scenario.h"
 #include "program/check.h"
 #include "program/lifetimes.h"
-#include "report/collectives.h"
 #include "report/published_runs.h"
 #include "sim/prediction.h"
 
@@ -25,6 +27,7 @@ namespace stepcast::report {
 enum class Verdict : std::uint8_t { kFits, kTight, kOom };
 std::string_view to_string(Verdict verdict);
 std::string_view to_string(sim::Exposed kind);
+std::string_view to_string(sim::Free kind);
 
 // Less room than this is tight: 2 GiB, or a tenth of a small device.
 inline constexpr std::int64_t kTightBytes = std::int64_t{2} << 30;
@@ -39,6 +42,7 @@ struct TimeShares {
   double host_s = 0;
   double bubble_s = 0;
   std::array<double, sim::kExposedCount> exposed_s{};
+  double slowed_s = 0;  // of compute and optimizer: longer than alone; not in the sum
 };
 
 struct StageReport {
@@ -46,6 +50,8 @@ struct StageReport {
   std::int64_t layers = 0;  // over all its chunks
   std::int64_t ranks = 0;
   TimeShares time;
+  double compute_min_s = 0;  // of its ranks: apart where one of them is slower, say
+  double compute_max_s = 0;
   program::ClassBytes at_peak{};     // of the class with the highest peak
   std::int64_t allocated_bytes = 0;  // that peak
 };
@@ -70,6 +76,45 @@ struct MemoryReport {
 struct PerConvention {
   double full = 0;
   double causal = 0;
+};
+
+// What the links of one tier carried.
+struct TierReport {
+  std::string tier;        // scale_up, nic, leaf, spine, core
+  std::int64_t links = 0;  // in use
+  double bytes = 0;        // per GPU and step
+  double mean_utilisation = 0;
+  double peak_utilisation = 0;
+  std::vector<std::pair<std::string, double>> carries;  // bytes per GPU and step by group, the largest first
+};
+
+// Collectives, or messages, of one kind, group, size and price.
+struct CollectiveReport {
+  std::string group;       // name of the role: tp, dp, ...
+  std::string op;          // all_reduce, ...; send for messages
+  std::int64_t bytes = 0;  // the message as program/ops/rules defines it: an all-gather's whole
+  double count = 0;        // per step and rank that takes part; of messages sends and receives
+  std::string algorithm;
+  std::string protocol;
+  double busbw_gb_per_s = 0;  // alone
+  double exposed_s = 0;       // mean over all ranks
+};
+
+// The step if one kind of time cost nothing.
+struct IfFree {
+  sim::Free kind = sim::Free::kNothing;
+  double step_time_s = 0;
+};
+
+// How long steps take whose ops take random times.
+struct JitterReport {
+  plan::Jitter jitter;
+  double p50_s = 0;
+  double p90_s = 0;
+  double p99_s = 0;
+  double mean_s = 0;
+  double min_s = 0;
+  double max_s = 0;
 };
 
 struct CalibrationSummary {
@@ -100,7 +145,13 @@ struct SimulationReport {
   TimeShares time;
   std::vector<StageReport> stages;
   MemoryReport memory;
-  std::vector<CollectiveCount> collectives;
+  std::vector<TierReport> network;  // nearest first
+  std::vector<CollectiveReport> collectives;
+  std::vector<sim::Free> kinds_in_use;
+  std::array<double, sim::kExposedCount> moving_s{};  // by kind: mean time per rank in which transfers move
+  std::vector<IfFree> if_free;                        // those that were simulated
+  double held_multiprocessors = 0;                    // the most of a device that one communication kernel holds
+  std::optional<JitterReport> jitter;
   std::int64_t microbatches = 0;
   CalibrationSummary calibration;
   std::optional<PublishedRun> nearest_published;
@@ -110,6 +161,7 @@ struct SimulationReport {
   std::vector<std::string> remedies;  // on OOM: settings that the framework accepts, "plan.pp=4"; not simulated
   std::int64_t ranks = 0;
   std::int64_t rank_classes = 0;
+  std::int64_t link_classes = 0;
   std::uint64_t events = 0;
   std::uint64_t fingerprint = 0;
 };
@@ -121,7 +173,20 @@ struct SimulationInputs {
   CalibrationSummary calibration;
   std::vector<std::string> warnings;
   std::vector<PublishedRun> published;
+  bool contention = true;
+  std::vector<std::pair<sim::Free, Duration>> if_free = {};
+  std::vector<Duration> jittered_steps = {};  // with scenario.jitter
 };
+
+// The kinds of time that a step has, hidden or not, in the order of sim::Free; the slowdown if anything took longer
+// than alone.
+std::vector<sim::Free> kinds_in_use(const sim::Prediction& prediction);
+// How much of the step, a fraction, the kind is to blame for: its part of it, mean over ranks.
+double share_of_step(const sim::Prediction& prediction, sim::Free kind);
+
+// By nearest rank: the smallest value that at least `percent` % of `sorted` do not exceed. `sorted` is ascending and
+// not empty; 0 < percent <= 100.
+Duration percentile(std::span<const Duration> sorted, std::int64_t percent);
 
 SimulationReport make_simulation_report(const SimulationInputs& inputs);
 

@@ -44,6 +44,7 @@ std::string wrapped(std::string_view label, std::size_t indent, std::string_view
     const std::string_view word = text.substr(0, space);
     text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
     if (!empty && line.size() + 1 + word.size() > kColumns) {
+      line.erase(line.find_last_not_of(' ') + 1);
       result += line + "\n";
       line.assign(indent, ' ');
       empty = true;

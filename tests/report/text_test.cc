@@ -44,6 +44,12 @@ TEST(ScreenText, WrapsAtTheScreensWidth) {
   EXPECT_EQ(lines, 3);
 }
 
+TEST(ScreenText, LeavesNoSpaceAtTheEndOfAWrappedLine) {
+  // Two spaces part the words, and the second does not fit: 9 + 100 + 2 + 10 columns.
+  const std::string text = wrapped("label", 9, std::string(100, 'x') + "  " + std::string(10, 'y'));
+  EXPECT_EQ(text, "label    " + std::string(100, 'x') + "\n         " + std::string(10, 'y') + "\n");
+}
+
 TEST(ScreenText, EscapesJsonStrings) { EXPECT_EQ(json_string("a\"b\\c\n"), "\"a\\\"b\\\\c\\u000a\""); }
 
 TEST(PlanText, NamesRecomputedModules) {

@@ -1,0 +1,76 @@
+// What a reader should know beside the numbers: what is taken for granted, what is left out, what others measured.
+#include <fmt/format.h>
+
+#include <tuple>
+
+#include "models/architecture.h"
+#include "report/cluster_text.h"
+#include "report/simulation_parts.h"
+
+namespace stepcast::report {
+namespace {
+
+std::optional<PublishedRun> nearest(const plan::Scenario& s, const std::vector<PublishedRun>& runs) {
+  std::optional<PublishedRun> best;
+  std::tuple<bool, bool, bool> best_score;
+  const std::int64_t parameters = models::count_parameters(s.model).total;
+  for (const PublishedRun& run : runs) {
+    if (run.parameters != parameters) continue;
+    if (run.model != s.model.name || run.gpu != s.cluster.node.device.name) continue;
+    const std::tuple score(run.gpus == s.gpus, run.global_batch_size == s.training.global_batch_size,
+                           run.sequence_length == s.training.sequence_length);
+    if (best && score <= best_score) continue;
+    best = run;
+    best_score = score;
+  }
+  return best;
+}
+
+std::vector<std::string> assumptions_of(const SimulationInputs& in) {
+  std::vector<std::string> assumptions = {
+      "constants: vendor peaks, stated efficiencies, fits to published kernel tables; no training step was fitted",
+      "MFU over the dense peak of the compute type; recompute is never counted in it (HFU counts it)",
+      std::string(kHfuConvention),
+      "collectives: algorithm and protocol by NCCL's cost model, time by latency and bandwidth of the group's path",
+      "transfers spread their bytes evenly over their time",
+      "1F1B messages are asynchronous, each direction on a stream of its own",
+      "gradient buckets of plan.bucket elements on every stage",
+      "logits are kept once in the compute type and become their gradient in place (fused loss)",
+      "memory is the bytes of live buffers in issue order, the caching allocator reusing freed blocks at once",
+  };
+  if (in.contention) {
+    assumptions.emplace_back(
+        "communication slows computation by the multiprocessors it holds and the memory rate it uses; computation does "
+        "not slow communication; transfers share links max-min fairly");
+  }
+  const topology::FabricSpec& fabric = in.scenario.cluster.fabric;
+  if (fabric.routing_efficiency < 1) {
+    assumptions.push_back(fmt::format(
+        "routing: {} leaves {:.3g} of the NICs' rate above the leaves, a stated factor: the mean over links of hashed "
+        "paths",
+        routing_text(fabric), fabric.routing_efficiency));
+  }
+  if (in.scenario.jitter) {
+    assumptions.emplace_back("jitter: each op of each rank takes exp(sigma z) of its time, z standard normal");
+  }
+  return assumptions;
+}
+
+}  // namespace
+
+void fill_notes(SimulationReport& r, const SimulationInputs& in) {
+  r.warnings = in.warnings;
+  r.assumptions = assumptions_of(in);
+  r.not_modelled = {
+      "allocator rounding and reserved memory",
+      "communicator buffers, library workspaces and the device context",
+      "data loading, checkpoints and evaluation",
+      "clock throttling",
+  };
+  if (!in.contention) {
+    r.not_modelled.insert(r.not_modelled.begin(), "contention, on links and on devices (--no-contention)");
+  }
+  r.nearest_published = nearest(in.scenario, in.published);
+}
+
+}  // namespace stepcast::report
