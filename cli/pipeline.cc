@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -86,20 +87,20 @@ sim::Calibration automatic_calibration(const plan::Scenario& scenario, const con
   const std::string& device = scenario.cluster.node.device.name;
   const std::vector<std::string> names = calibration_names(device, search);
   std::optional<sim::Calibration> relative;
-  std::optional<Error> unreadable;
+  std::exception_ptr unreadable;
   for (const std::string& name : names) {
     const bool is_named = first_word(name) == first_word(device);
     try {
       sim::Calibration calibration = read_calibration(name, "", search, {"", 0, "calibration"});
       if (is_named ? is_listed(calibration, device) : is_itself(calibration, device)) return calibration;
       if (!relative && is_listed(calibration, device)) relative = std::move(calibration);
-    } catch (const Error& error) {
+    } catch (const Error&) {
       if (is_named) throw;
-      if (!unreadable) unreadable = error;
+      if (!unreadable) unreadable = std::current_exception();
     }
   }
   if (relative) return *std::move(relative);
-  if (unreadable) throw *unreadable;
+  if (unreadable) std::rethrow_exception(unreadable);
   std::string known;
   for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
   throw Error(ErrorKind::kInput, "no calibration is known for device " + device, {"", 0, "calibration"},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -19,11 +20,11 @@ using program::Stream;
 class Accountant {
  public:
   Accountant(const Workload& w, const AloneTimes& alone, const Timeline& times, std::uint32_t rank,
-             ExposedByPrice* by_price)
+             ExposedByLane* by_lane)
       : w_(w),
         alone_(alone),
         times_(times),
-        by_price_(by_price),
+        by_lane_(by_lane),
         number_(rank),
         rank_(w.ranks()[rank]),
         shape_(w.shape_of(rank_)) {
@@ -127,42 +128,41 @@ class Accountant {
     spans_.clear();
     for (const RankShape::Part& part : shape_.parts_of(op)) {
       const std::uint32_t t = w_.transfer_of(rank_, part);
-      spans_.emplace_back(times_.transfers[t].start.ps, times_.transfers[t].end.ps);
+      spans_.push_back({times_.transfers[t].start.ps, times_.transfers[t].end.ps, t});
     }
     std::sort(spans_.begin(), spans_.end());
     std::int64_t moving = 0;
     std::int64_t covered = from;
-    for (const auto& [start, stop] : spans_) {
+    for (const auto& [start, stop, transfer] : spans_) {
       const std::int64_t low = std::max(start, covered);
       const std::int64_t high = std::min(stop, to);
       if (high <= low) continue;
       moving += high - low;
       covered = high;
+      if (by_lane_ != nullptr) {
+        (*by_lane_)[{w_.lane_number(transfer), w_.price_number(transfer)}] += high - low;
+      }
     }
     exposed(exposed_by(w_.program(), *shape_.ops[op])) += Duration(moving);
-    if (by_price_ != nullptr) {
-      const std::uint32_t price = w_.price_number(w_.transfer_of(rank_, shape_.parts_of(op).front()));
-      by_price_->ps[price] += by_price_->weight * static_cast<double>(moving);
-    }
     parts_.bubble += Duration(to - from - moving);
   }
 
   const Workload& w_;
   const AloneTimes& alone_;
   const Timeline& times_;
-  ExposedByPrice* by_price_;
+  ExposedByLane* by_lane_;
   std::uint32_t number_;
   const SimulatedRank& rank_;
   const RankShape& shape_;
   TimeParts parts_;
   std::vector<std::uint32_t> last_host_read_;  // by op: the host read issued before it, or kNoOp
-  std::vector<std::pair<std::int64_t, std::int64_t>> spans_;
+  std::vector<std::tuple<std::int64_t, std::int64_t, std::uint32_t>> spans_;  // start, end, transfer
 };
 
 }  // namespace
 
 TimeParts account(const Workload& w, const AloneTimes& alone, const Timeline& times, std::uint32_t rank, Duration step,
-                  ExposedByPrice* exposed) {
+                  ExposedByLane* exposed) {
   return Accountant(w, alone, times, rank, exposed).run(step);
 }
 

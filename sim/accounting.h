@@ -2,7 +2,9 @@
 // bubble.
 #pragma once
 
-#include <vector>
+#include <cstdint>
+#include <map>
+#include <utility>
 
 #include "base/units.h"
 #include "sim/engine/engine.h"
@@ -10,16 +12,13 @@
 
 namespace stepcast::sim {
 
-// Where exposed time is added up by price number (Workload::prices), times `weight`. Unit: picoseconds.
-struct ExposedByPrice {
-  std::vector<double>& ps;
-  double weight = 1;
-};
+// Exposed time of a rank by lane and price number (Workload::lanes, prices). Unit: picoseconds.
+using ExposedByLane = std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t>;
 
 // The parts of one simulated rank's step of length `step`; they sum to it. A gap of the compute stream is explained by
 // walking back from the op that ended it: what it waited for last, what that waited for, and so on, down to the gap's
 // start. Bytes in flight are exposed, by the kind of op; waiting for a partner to start is bubble.
 TimeParts account(const Workload& w, const AloneTimes& alone, const Timeline& times, std::uint32_t rank, Duration step,
-                  ExposedByPrice* exposed);
+                  ExposedByLane* exposed);
 
 }  // namespace stepcast::sim

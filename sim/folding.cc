@@ -158,7 +158,14 @@ class Refinement {
       if (!part.send) continue;
       const std::array<std::int32_t, 2> pair{r.device, p_.ranks[peer].device};
       row_.push_back(costs_.path_class(pair));
-      if (!links_.empty()) add_link_users(pair, Pattern::kMessage, {0, false, rank.value, use, 0});
+      // In a group of two, next and previous are one rank: one lane, whose load counts once.
+      const auto same_peer = [&](const program::P2pPart& before) {
+        return before.send && before.role == part.role &&
+               forward_offset(before.offset, static_cast<std::int64_t>(size)) ==
+                   forward_offset(part.offset, static_cast<std::int64_t>(size));
+      };
+      const bool counted = std::any_of(uses.messages.begin(), uses.messages.begin() + use, same_peer);
+      if (!links_.empty() && !counted) add_link_users(pair, Pattern::kMessage, {0, false, rank.value, use, 0});
     }
     groups_of_.close();
     peers_of_.close();

@@ -175,7 +175,7 @@ std::vector<TierUse> shared_tiers(const Workload& w, const Timeline& times, cons
         const double shares = weight * static_cast<double>(cost.nic) * cost.time.seconds();
         if (end > start) tier.bursts[load.link_class].push_back({start, end, shares / seconds(start, end)});
         tier.share_seconds[load.link_class] += shares;
-        // Whatever passes a link out of somewhere passes one into somewhere else: it counts once.
+        // Shared links come in pairs, out of somewhere and into somewhere else: half of what all of them carry.
         tier.by_role[role] +=
             weight * static_cast<double>(cost.nic_bytes.count) * static_cast<double>(f.links[load.link_class]) / 2;
       }
@@ -192,9 +192,9 @@ using LineKey = std::tuple<RoleId, program::OpKind, std::int64_t, Exposed, std::
 struct Line {
   CommunicationUse use;
   double transfers = 0;
-  double ranks = 0;
-  double moving = 0;  // seconds, over all ranks
-  std::set<std::uint32_t> prices;
+  double moving = 0;              // seconds, over all ranks
+  double exposed = 0;             // picoseconds, over all ranks
+  std::set<std::uint32_t> ranks;  // simulated ones that take part
 };
 
 Line& line_of(std::map<LineKey, Line>& lines, const TransferPrice& price, RoleId role, Exposed exposed) {
@@ -208,41 +208,39 @@ Line& line_of(std::map<LineKey, Line>& lines, const TransferPrice& price, RoleId
 }  // namespace
 
 std::vector<CommunicationUse> communication_use(const Workload& w, const Timeline& times, const Folding& folding,
-                                                const std::vector<double>& exposed_ps) {
+                                                const std::vector<ExposedByLane>& exposed) {
   std::map<LineKey, Line> lines;
-  for (const Lane& lane : w.lanes()) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Line*> line_of_lane;  // by lane and price number
+  for (std::uint32_t l = 0; l < w.lanes().size(); ++l) {
+    const Lane& lane = w.lanes()[l];
     const LaneFacts facts = facts_of(w, folding, lane);
     const double ends = facts.message ? 2 : facts.members;
-    std::vector<std::pair<std::uint32_t, Line*>> of_price;  // a lane has few
-    std::vector<Line*> in_lane;
+    Line* line = nullptr;
+    std::uint32_t known = kNoOp;  // price number of `line`
     for (std::uint32_t n = 0; n < lane.count; ++n) {
       const std::uint32_t t = lane.first + n;
-      const std::uint32_t number = w.price_number(t);
-      auto known = std::find_if(of_price.begin(), of_price.end(), [&](const auto& p) { return p.first == number; });
-      if (known == of_price.end()) {
-        Line& line = line_of(lines, w.price_of(t), facts.role, lane.exposed);
-        line.prices.insert(number);
-        if (std::find(in_lane.begin(), in_lane.end(), &line) == in_lane.end()) {
-          in_lane.push_back(&line);
-          line.ranks += facts.instances * ends;
-        }
-        known = of_price.insert(of_price.end(), {number, &line});
+      if (w.price_number(t) != known) {
+        known = w.price_number(t);
+        line = &line_of(lines, w.price_of(t), facts.role, lane.exposed);
+        line_of_lane[{l, known}] = line;
+        for (const Participant& p : lane.participants) line->ranks.insert(p.rank);
       }
-      known->second->transfers += facts.instances;
-      known->second->moving += facts.instances * ends * seconds(times.transfers[t].start, times.transfers[t].end);
+      line->transfers += facts.instances;
+      line->moving += facts.instances * ends * seconds(times.transfers[t].start, times.transfers[t].end);
+    }
+  }
+  for (std::uint32_t c = 0; c < exposed.size(); ++c) {
+    for (const auto& [lane, ps] : exposed[c]) {
+      line_of_lane.at(lane)->exposed += static_cast<double>(ps) * static_cast<double>(folding.ranks[c]);
     }
   }
   std::vector<CommunicationUse> uses;
   const auto all = static_cast<double>(w.program().ranks.size());
   for (auto& [key, line] : lines) {
-    // A rank takes part in several lanes of messages: it counts once.
-    const double ranks = std::min(line.ranks, all);
-    line.use.ranks = static_cast<std::int64_t>(ranks);
+    for (const std::uint32_t rank : line.ranks) line.use.ranks += folding.ranks[rank];
     line.use.transfers = static_cast<std::int64_t>(line.transfers);
-    line.use.moving = Duration::from_seconds(line.moving / ranks);
-    double exposed = 0;
-    for (const std::uint32_t price : line.prices) exposed += exposed_ps[price];
-    line.use.exposed = Duration::from_seconds(exposed * 1e-12);
+    line.use.moving = Duration::from_seconds(line.moving / static_cast<double>(line.use.ranks));
+    line.use.exposed = Duration::from_seconds(line.exposed / all * 1e-12);
     uses.push_back(line.use);
   }
   return uses;

@@ -3,14 +3,15 @@
 
 #include <vector>
 
+#include "sim/accounting.h"
 #include "sim/engine/workload.h"
 #include "sim/prediction.h"
 
 namespace stepcast::sim {
 
-// Exposed time by price number (Workload::prices), a mean over all ranks, comes from the accounting.
+// Exposed time comes from the accounting, by class of ranks.
 std::vector<CommunicationUse> communication_use(const Workload& w, const Timeline& times, const Folding& folding,
-                                                const std::vector<double>& exposed_ps);
+                                                const std::vector<ExposedByLane>& exposed);
 
 // With contention no link carries more than it can: a transfer's speed changes, and its mean over the whole of it may
 // add up to more with those of others.

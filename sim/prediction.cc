@@ -115,25 +115,20 @@ Prediction Simulation::Parts::predict(const SimOptions& options, const EngineOpt
   prediction.link_classes = static_cast<std::uint32_t>(folding.link.size());
   const std::map<program::RankProgramId, SharedLifetimes> lifetimes = derive_lifetimes();
   prediction.classes.resize(w.ranks().size());
-  std::vector<std::vector<double>> exposed_of_class(w.ranks().size(), std::vector<double>(w.prices().size()));
-  const auto all_ranks = static_cast<double>(folding.class_of_rank.size());
+  std::vector<ExposedByLane> exposed_of_class(w.ranks().size());
   parallel_for(w.ranks().size(), is_large(), [&](std::size_t c) {
     const SimulatedRank& rank = w.ranks()[c];
     ClassResult& result = prediction.classes[c];
     result.class_id = static_cast<std::uint32_t>(c);
     result.representative = rank.rank;
     result.ranks = folding.ranks[c];
-    ExposedByPrice by_price{exposed_of_class[c], static_cast<double>(folding.ranks[c]) / all_ranks};
-    result.time = account(w, alone, times, result.class_id, prediction.step, &by_price);
+    result.time = account(w, alone, times, result.class_id, prediction.step, &exposed_of_class[c]);
     result.lifetimes = lifetimes.at(w.shape_of(rank).id);
     if (options.record_events) result.events = events_of(w, times, rank);
   });
-  std::vector<double> exposed(w.prices().size());
-  for (const std::vector<double>& of_class : exposed_of_class) {
-    for (std::size_t price = 0; price < exposed.size(); ++price) exposed[price] += of_class[price];
-  }
-  prediction.communication = communication_use(w, times, folding, exposed);
-  prediction.tiers = tier_use(w, times, folding, vendor_rates, prediction.step, engine.contention);
+  prediction.communication = communication_use(w, times, folding, exposed_of_class);
+  prediction.tiers =
+      tier_use(w, times, folding, vendor_rates, prediction.step, engine.contention && engine.free != Free::kSlowdown);
   return prediction;
 }
 

@@ -95,7 +95,7 @@ struct CommunicationUse {
   std::int64_t transfers = 0;  // over all ranks and the step
   TransferCost cost;           // alone
   Duration moving;             // per rank that takes part: from the latest members' starts to the ends, added up
-  Duration exposed;            // mean over all ranks of the job, so that these add up to TimeParts::exposed
+  Duration exposed;  // mean over all ranks of the job: these add up to the communication in TimeParts::exposed
 };
 
 // What the links of one tier carried in the step.

@@ -138,8 +138,10 @@ DeviceLimits AnalyticCostModel::limits(DeviceClass device) const {
 }
 
 VendorRates AnalyticCostModel::vendor_rates() const {
-  return {cluster().node.scale_up.bandwidth, cluster().node.nic.per_device_rate(),
-          nominal_port(cluster(), calibration_), network_.nominal_nic()};
+  const topology::NodeSpec& node = cluster().node;
+  const BytesPerSecond nic = node.nic.per_device_rate();
+  return {node.scale_up.bandwidth, nic, nominal_port(cluster(), calibration_),
+          BytesPerSecond(nic.value * node.nic.efficiency)};
 }
 
 GroupPath AnalyticCostModel::path_of(std::span<const std::int32_t> devices) const {

@@ -148,11 +148,12 @@ TransferCost finish(const CollectiveContext& c, const Traffic& t, double seconds
   if (cost.time.ps == 0) return cost;
   cost.port_bytes = Bytes(static_cast<std::int64_t>(std::ceil(t.port)));
   cost.nic_bytes = Bytes(static_cast<std::int64_t>(std::ceil(t.nic)));
-  // Over the host link the vendor's rate is the whole: the port is another.
-  const double port = path.shape.tier == Tier::kHost ? path.shape.port.value * c.calibration.collective.host_link
-                                                     : nominal_port(c.cluster, c.calibration).value;
-  cost.port = std::min(kWhole, share_of(t.port / seconds, port));
-  // Above the whole where a device uses the NIC it shares alone.
+  // The host link between domains of a node is no port; what is sent over it is taken to meet no other traffic.
+  if (path.shape.tier == Tier::kHost) {
+    cost.port_bytes = Bytes();
+  } else {
+    cost.port = std::min(kWhole, share_of(t.port / seconds, nominal_port(c.cluster, c.calibration).value));
+  }
   cost.nic = share_of(t.nic / seconds, c.nominal_nic.value);
   const double memory = c.cluster.node.device.memory_bandwidth.value;
   cost.memory = std::min(kWhole, share_of(t.memory / seconds, memory));
@@ -243,6 +244,9 @@ PricedTransfer price_by_nccl(const CollectiveContext& c, CollectiveOp op, double
     t = ring_traffic(c, bus_bytes, path, c.calibration.collective.ring);
   }
   double data = t.seconds() / protocol_share(choice.protocol);
+  // Flags travel with the data.
+  t.port /= protocol_share(choice.protocol);
+  t.nic /= protocol_share(choice.protocol);
   if (choice.algorithm == Algorithm::kPat) data /= 0.75;  // NCCL's own figure for it
   const NcclTable table = nccl_table(system, nccl_op(op), c.pins);
   const NcclEstimate& estimate =

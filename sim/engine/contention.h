@@ -103,6 +103,7 @@ class Contention {
     Share held = 0;
     Share memory = 0;
     std::uint16_t running = 0;  // streams with a local op, one bit each
+    static_assert(program::kStreamCount <= 16);
     bool touched = false;
   };
   struct Flow {

@@ -168,7 +168,7 @@ class Simulator {
     for (const RankShape::Part& part : parts) {
       const std::uint32_t t = w_.transfer_of(r, part);
       if (contention_ && !shape.slots[part.slot].message) {
-        contention_->hold(rank, w_.price_of(t).cost.multiprocessors);
+        contention_->hold(rank, held_by(t));
       }
       if (--times_.transfers[t].missing == 0) start_transfer(t);
     }
@@ -194,12 +194,14 @@ class Simulator {
     }
   }
 
+  Share held_by(std::uint32_t t) const { return alone_.is_free_transfer(t) ? 0 : w_.price_of(t).cost.multiprocessors; }
+
   // A receive is issued long before its message comes, because the host runs ahead; stacks issue it about when it is
   // needed. So messages hold multiprocessors only while they move.
   void hold_for_message(std::uint32_t t) {
     const Lane& lane = w_.lane_of_transfer(t);
     if (!w_.is_message(lane)) return;
-    for (const Participant& p : lane.participants) contention_->hold(p.rank, w_.price_of(t).cost.multiprocessors);
+    for (const Participant& p : lane.participants) contention_->hold(p.rank, held_by(t));
   }
 
   void finish_transfer(std::uint32_t t) {
@@ -208,7 +210,7 @@ class Simulator {
     for (const Participant& p : lane.participants) __builtin_prefetch(&times_.ops[w_.op_of(p, t - lane.first)], 1);
     for (const Participant& p : lane.participants) {
       const std::uint32_t op = w_.op_of(p, t - lane.first);
-      if (contention_) contention_->hold(p.rank, -w_.price_of(t).cost.multiprocessors);
+      if (contention_) contention_->hold(p.rank, -held_by(t));
       if (--times_.ops[op].parts_left == 0) finish(p.rank, op);
     }
   }

@@ -43,6 +43,10 @@ class AloneTimes {
     const Duration alone = free_local_ && is_free(shape, op_in_rank) ? Duration() : shape.local[op_in_rank].time;
     return options_.jitter ? jittered(alone, op, false) : alone;
   }
+  // Costs nothing in this what-if: no time, and nothing of the device.
+  bool is_free_transfer(std::uint32_t t) const {
+    return free_exposed_ && w_.lane_of_transfer(t).exposed == *free_exposed_;
+  }
   Duration transfer(std::uint32_t t) const {
     const Duration alone =
         free_exposed_ && w_.lane_of_transfer(t).exposed == *free_exposed_ ? Duration() : w_.price_of(t).cost.time;

@@ -16,6 +16,7 @@ class LongestPaths {
  public:
   LongestPaths(const Workload& w, const AloneTimes& alone)
       : w_(w), alone_(alone), weight_(3 * std::size_t{w.op_count()} + w.transfer_count()), value_(weight_.size()) {
+    CHECK(weight_.size() < kNoOp, weight_.size());  // nodes are numbered in 32 bits
     for (const SimulatedRank& rank : w.ranks()) add_rank(rank);
     for (std::uint32_t t = 0; t < w.transfer_count(); ++t) {
       weight_[transfer(t)] = alone.transfer(t);

@@ -69,6 +69,7 @@ class Workload {
   std::uint32_t transfer_of(const SimulatedRank& rank, const RankShape::Part& part) const {
     return lane_of(rank, part.slot).first + part.sequence;
   }
+  std::uint32_t lane_number(std::uint32_t transfer) const { return transfers_[transfer].lane; }
   const Lane& lane_of_transfer(std::uint32_t transfer) const { return lanes_[transfers_[transfer].lane]; }
   bool is_message(const Lane& lane) const {
     const Participant& p = lane.participants.front();

@@ -193,6 +193,76 @@ TEST(Contention, MessagesOfManyRanksShareAnUplink) {
   EXPECT_NEAR(prediction.tiers[0].mean_utilisation, 1.0, 1e-9);
 }
 
+TEST(Contention, NextAndPreviousOfAPairAreOneLaneOnALink) {
+  // In a pipeline of two each rank sends to its next (activations) and to its previous (gradients), one rank. One
+  // message at a time needs all of a link as fast as one NIC: nothing is slowed, 100 ps each.
+  TinyProgram t(2, {0, 1});
+  t.send(0, "first", {true, "pp", 1, "x"}, Stream::kSendNext);
+  t.receive(0, "third", {false, "pp", -1, "z", program::Channel::kGradient}, Stream::kRecvPrev);
+  t.work(0, "between", {"z"}, "w");
+  t.send(0, "fourth", {true, "pp", -1, "w", program::Channel::kGradient}, Stream::kSendPrev);
+  t.receive(1, "second", {false, "pp", -1, "y"}, Stream::kRecvPrev);
+  t.send(1, "back", {true, "pp", 1, "y", program::Channel::kGradient}, Stream::kSendNext);
+  t.receive(1, "last", {false, "pp", 1, "v", program::Channel::kGradient}, Stream::kRecvNext);
+  t.group("pp", {0, 1});
+  DemandCosts costs({});
+  costs.transfers["message"] = transfer(100, 0, 0, 0, kWhole);
+  costs.links = {{kWhole, "spine", "both ways"}};
+  costs.message_crossings = {{0, kWeightUnit}};
+  const program::CheckedProgram p = t.checked();
+  EXPECT_EQ(end_of(p, costs, 1, "second"), 100);
+  EXPECT_EQ(end_of(p, costs, 0, "third"), 200);
+  EXPECT_EQ(end_of(p, costs, 1, "last"), 300);
+}
+
+TEST(Contention, WhatIsFreeHoldsNothing) {
+  // Rank 1 comes to the reduction 40 ps late; were reductions free, rank 0's kernel would not be slowed meanwhile.
+  TinyProgram t(2, {0, 1});
+  t.work(1, "before", {}, "g");
+  for (const std::size_t program : {0U, 1U}) t.all_reduce(program, "reduce", "dp", "g", Stream::kDp);
+  for (const std::size_t program : {0U, 1U}) t.work(program, "matmul", {}, "x");
+  t.group("dp", {0, 1});
+  DemandCosts costs({{"before", 40}});
+  costs.local["matmul"] = {Duration(100), kWhole, 0};
+  costs.transfers["reduce"] = transfer(10, kWhole / 2, 0, 0, 0);
+  const program::CheckedProgram p = t.checked();
+  const Simulation simulation(p, costs, true);
+  EXPECT_EQ(simulation.run({.free = Free::kDp}).classes[0].time.slowed, Duration(0));
+  EXPECT_EQ(simulation.step({.free = Free::kDp}), Duration(140));
+}
+
+// What the table of collectives says is what the accounting says, and counts ranks once.
+TEST(Contention, CommunicationAddsUpToWhatWasExposed) {
+  TinyProgram t(2, {0, 0, 1, 1});
+  for (const std::size_t s : {0U, 1U}) {
+    t.work(s, "compute", {}, "x");
+    t.all_reduce(s, "reduce", "dp", "x", Stream::kDp);
+    t.work(s, "use", {"x"}, "u");
+  }
+  t.send(0, "send", {true, "pp", 1, "u"}, Stream::kSendNext);
+  t.receive(1, "receive", {false, "pp", -1, "y"}, Stream::kRecvPrev);
+  t.work(1, "end", {"y"}, "e");
+  for (const std::uint32_t i : {0U, 2U}) t.group("dp", {i, i + 1});
+  for (const std::uint32_t i : {0U, 1U}) t.group("pp", {i, i + 2});
+  DemandCosts costs({{"compute", 50}, {"use", 10}, {"end", 10}});
+  costs.transfers["reduce"] = transfer(30, 0, 0, kWhole, 0);
+  costs.transfers["message"] = transfer(20, 0, 0, kWhole / 2, 0);
+  const Prediction prediction = simulate(t.checked(), costs, {});
+  std::int64_t accounted = 0;
+  for (const ClassResult& c : prediction.classes) {
+    for (const Duration d : c.time.exposed) accounted += d.ps * c.ranks;
+  }
+  std::int64_t listed = 0;
+  for (const CommunicationUse& use : prediction.communication) {
+    listed += use.exposed.ps * 4;
+    EXPECT_EQ(use.ranks, 4);
+    EXPECT_EQ(use.transfers, 2);
+    EXPECT_EQ(use.moving, use.cost.time);
+  }
+  EXPECT_GT(accounted, 0);
+  EXPECT_EQ(listed, accounted);
+}
+
 TEST(Contention, SlowdownIsToldApartAndFreeOfIt) {
   DemandCosts costs({});
   costs.local["matmul"] = {Duration(100), 0, kWhole};
