@@ -50,7 +50,7 @@ Outcome predict_with_what_ifs(const Prepared& prepared, const sim::Calibration& 
                               const sim::SimOptions& options);
 
 // Ops times samples: about an hour on one core.
-inline constexpr double kMostJitteredOps = 2e10;
+inline constexpr double kMostJitteredOps = 2e9;
 
 // Warns of a calibration that describes other devices (W301), or a relative of the scenario's (W302). `source` is where
 // the scenario came from; on OOM it is read again with what would make the plan smaller.

@@ -44,12 +44,18 @@ std::string verdict_line(const SimulationReport& r) {
                        program::to_string(largest_class), memory_text(*largest));
   }
   const TimeUnit unit = time_unit_for(r.step_time_s);
-  return fmt::format("{}  {} {}/step (uncalibrated)  {} tok/s/GPU  {}/GPU  MFU {} full / {} causal  {} ({} free)\n",
-                     r.memory.verdict == Verdict::kTight ? "TIGHT" : "OK",
-                     significant(r.step_time_s * unit.per_second, 4), unit.symbol,
-                     format_count(static_cast<std::int64_t>(r.tokens_per_s_per_gpu + 0.5)),
-                     rate_text(r.model_tflops_per_gpu.full, 3), percent(r.mfu.full), percent(r.mfu.causal),
-                     to_string(r.memory.verdict), memory_text(left));
+  std::string line =
+      fmt::format("{}  {} {}/step (uncalibrated)  {} tok/s/GPU  {}/GPU  MFU {} full / {} causal  {} ({} free)\n",
+                  r.memory.verdict == Verdict::kTight ? "TIGHT" : "OK", significant(r.step_time_s * unit.per_second, 4),
+                  unit.symbol, format_count(static_cast<std::int64_t>(r.tokens_per_s_per_gpu + 0.5)),
+                  rate_text(r.model_tflops_per_gpu.full, 3), percent(r.mfu.full), percent(r.mfu.causal),
+                  to_string(r.memory.verdict), memory_text(left));
+  // Long figures take the room of double spaces, the last ones first.
+  for (std::size_t at = line.rfind("  "); line.size() > kColumns + 1 && at != std::string::npos;
+       at = line.rfind("  ")) {
+    line.erase(at, 1);
+  }
+  return line;
 }
 
 // On an OOM verdict line 1 speaks of memory, so the speed gets a line of its own.

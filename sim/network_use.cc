@@ -192,8 +192,9 @@ using LineKey = std::tuple<RoleId, program::OpKind, std::int64_t, Exposed, std::
 struct Line {
   CommunicationUse use;
   double transfers = 0;
-  double moving = 0;              // seconds, over all ranks
-  double exposed = 0;             // picoseconds, over all ranks
+  // Picoseconds over all ranks, summed in whole numbers: the same whatever is folded.
+  __int128 moving = 0;
+  __int128 exposed = 0;
   std::set<std::uint32_t> ranks;  // simulated ones that take part
 };
 
@@ -226,21 +227,22 @@ std::vector<CommunicationUse> communication_use(const Workload& w, const Timelin
         for (const Participant& p : lane.participants) line->ranks.insert(p.rank);
       }
       line->transfers += facts.instances;
-      line->moving += facts.instances * ends * seconds(times.transfers[t].start, times.transfers[t].end);
+      const std::int64_t took = (times.transfers[t].end - times.transfers[t].start).ps;
+      line->moving += static_cast<__int128>(facts.instances) * static_cast<__int128>(ends) * took;
     }
   }
   for (std::uint32_t c = 0; c < exposed.size(); ++c) {
     for (const auto& [lane, ps] : exposed[c]) {
-      line_of_lane.at(lane)->exposed += static_cast<double>(ps) * static_cast<double>(folding.ranks[c]);
+      line_of_lane.at(lane)->exposed += static_cast<__int128>(ps) * folding.ranks[c];
     }
   }
   std::vector<CommunicationUse> uses;
-  const auto all = static_cast<double>(w.program().ranks.size());
+  const auto all = static_cast<std::int64_t>(w.program().ranks.size());
   for (auto& [key, line] : lines) {
     for (const std::uint32_t rank : line.ranks) line.use.ranks += folding.ranks[rank];
     line.use.transfers = static_cast<std::int64_t>(line.transfers);
-    line.use.moving = Duration::from_seconds(line.moving / static_cast<double>(line.use.ranks));
-    line.use.exposed = Duration::from_seconds(line.exposed / all * 1e-12);
+    line.use.moving = Duration(static_cast<std::int64_t>(line.moving / line.use.ranks));
+    line.use.exposed = Duration(static_cast<std::int64_t>(line.exposed / all));
     uses.push_back(line.use);
   }
   return uses;

@@ -54,7 +54,7 @@ TEST(CommandLine, KeepsItsExitCodes) {
       {"check none.yaml", 3},
       {"simulate " + tiny + " --cp 2", 4},
       {"simulate " + tiny + " --symbols trace.pftrace", 4},
-      // 75,617 ops of two classes are 302,468 on 8 ranks: times 100,000 more than 2e10.
+      // 75,617 ops of two classes are 302,468 on 8 ranks: times 100,000 more than 2e9.
       {"simulate " + std::string(kEight) + " --set jitter.compute_sigma=0.1 --set jitter.samples=100000", 4},
       {"run " + tiny + " --backend cuda", 4},
       {"run " + tiny + " --backend cpu --ranks-as processes", 4},

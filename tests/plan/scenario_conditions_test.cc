@@ -119,7 +119,7 @@ TEST(Perturb, RefusesWhatNamesNothingOrChangesNothing) {
       {"- {rank: 0, nic: 1, bandwidth: 0.5}\n", 15, "perturb[0].nic", "give node"},
       {"- {node: 0, nic: 1, compute: 2}\n", 15, "perturb[0].nic", "neither bandwidth nor down"},
       {"- {node: 0, bandwidth: 0.5, down: true}\n", 15, "perturb[0].down", "one of the two"},
-      {"- {node: 0, compute: 0}\n", 15, "perturb[0].compute", "above 0"},
+      {"- {node: 0, compute: 0}\n", 15, "perturb[0].compute", "at least 0.001"},
       {"- {node: -1, compute: 2}\n", 15, "perturb[0].node", "at least 0"},
       {"- {node: 0, latency: 2}\n", 15, "perturb[0].latency", "no unit"},
       {"- {node: 0, speed: 2}\n", 15, "perturb[0].speed", "unknown field"},
