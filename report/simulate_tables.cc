@@ -36,7 +36,7 @@ std::string saved_text(const SimulationReport& r, sim::Free kind) {
       std::find_if(r.if_free.begin(), r.if_free.end(), [kind](const IfFree& free) { return free.kind == kind; });
   if (found == r.if_free.end()) return "-";
   const double change = found->step_time_s - r.step_time_s;
-  const std::string size = time_text(r, std::fabs(change));
+  std::string size = time_text(r, std::fabs(change));
   if (size.find_first_not_of("0.") == std::string::npos) return size;
   return (change < 0 ? "-" : "+") + size;
 }
