@@ -7,11 +7,11 @@
 #include <map>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/calibration_choice.h"
 #include "cli/commands.h"
 #include "cli/scenario_options.h"
 #include "config/search.h"
@@ -19,7 +19,6 @@
 #include "plan/cluster_reader.h"
 #include "report/coll_output.h"
 #include "sim/cost/analytic.h"
-#include "sim/cost/calibration_reader.h"
 
 namespace stepcast::cli {
 namespace {
@@ -106,25 +105,6 @@ std::map<std::string, std::string> environment_of(const std::vector<std::string>
   return environment;
 }
 
-sim::Calibration read_named(const std::string& name, const config::SearchPath& search) {
-  const config::FoundFile found =
-      config::find_file(config::PresetKind::kCalibration, name, "", search, {"command line", 0, "calibration"});
-  return sim::read_calibration(found.text, found.file);
-}
-
-sim::Calibration calibration_of(const CollOptions& options, const std::string& device,
-                                const config::SearchPath& search) {
-  if (!options.calibration.empty() && options.calibration != "auto") return read_named(options.calibration, search);
-  std::vector<sim::Calibration> known;
-  const std::vector<std::string> names = config::preset_names(config::PresetKind::kCalibration, search);
-  known.reserve(names.size());
-  for (const std::string& name : names) known.push_back(read_named(name, search));
-  const std::optional<std::size_t> best = sim::calibration_for(device, known);
-  if (best) return known[*best];
-  throw Error(ErrorKind::kInput, "no calibration is known for device " + device, {"", 0, "calibration"},
-              {"name one with --calibration; known: " + config::join(names)});
-}
-
 int coll(const CollOptions& options) {
   report::CollResult result;
   result.op = op_of(options.op);
@@ -132,7 +112,11 @@ int coll(const CollOptions& options) {
   const std::vector<std::int64_t> sizes = sizes_of(options);
   const config::SearchPath search = search_path();
   topology::Cluster cluster = plan::load_cluster(options.cluster, search, options.gpus);
-  const sim::Calibration calibration = calibration_of(options, cluster.node.device.name, search);
+  const sim::Calibration calibration = choose_calibration({.name = options.calibration,
+                                                           .device = cluster.node.device.name,
+                                                           .beside = "",
+                                                           .where = {"command line", 0, "calibration"}},
+                                                          search);
   result.cluster = cluster.name;
   result.gpus = options.gpus;
   result.nodes = cluster.nodes;

@@ -1,8 +1,6 @@
 // Builds the parser, runs the chosen command, and is the one place where errors become exit codes.
 #include "cli/command_line.h"
 
-#include <malloc.h>
-
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
@@ -34,15 +32,6 @@ int finish_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const std::string command = chosen.empty() ? "stepcast" : "stepcast " + chosen[0]->get_name();
   throw Error(ErrorKind::kUsage, error.what(), {}, {"see " + command + " --help"});
-}
-
-// A command builds and drops large tables; handing their pages back to the system and faulting them in again is a
-// quarter of the time of a short simulation.
-void keep_freed_memory() {
-  constexpr int kBytes = 1 << 30;
-  mallopt(M_MMAP_THRESHOLD, kBytes);
-  mallopt(M_TRIM_THRESHOLD, kBytes);
-  mallopt(M_TOP_PAD, 16 << 20);
 }
 
 int dispatch(int argc, char** argv) {
@@ -84,7 +73,6 @@ void print(const std::string& text) {
 
 int run_command_line(int argc, char** argv) {
   handle_interrupts();
-  keep_freed_memory();
   try {
     return dispatch(argc, argv);
   } catch (const Error& error) {

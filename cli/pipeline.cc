@@ -4,10 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -17,6 +15,7 @@
 
 #include "base/parallel.h"
 #include "base/quantity.h"
+#include "cli/calibration_choice.h"
 #include "cli/interrupt.h"
 #include "cli/remedies.h"
 #include "config/search.h"
@@ -36,77 +35,6 @@ constexpr double kBytesPerOpAndThread = 50;
 
 unsigned threads_for(std::size_t pieces) { return static_cast<unsigned>(thread_count(pieces)); }
 
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
-std::string first_word(const std::string& name) { return lower_case(name.substr(0, name.find('-'))); }
-
-// `entry` of a calibration's devices is the beginning of the device's name, up to where a number ends: H20 is not the
-// beginning of H200, MI300 is that of MI300X.
-bool names_device(const std::string& entry, const std::string& device) {
-  if (entry.empty() || !lower_case(device).starts_with(lower_case(entry))) return false;
-  const bool goes_on = device.size() > entry.size() && std::isdigit(static_cast<unsigned char>(device[entry.size()]));
-  return !goes_on;
-}
-
-bool is_itself(const sim::Calibration& calibration, const std::string& device) {
-  return !calibration.devices.empty() && names_device(calibration.devices.front(), device);
-}
-
-bool is_listed(const sim::Calibration& calibration, const std::string& device) {
-  return std::any_of(calibration.devices.begin(), calibration.devices.end(),
-                     [&](const std::string& entry) { return names_device(entry, device); });
-}
-
-sim::Calibration read_calibration(const std::string& name, const std::string& beside, const config::SearchPath& search,
-                                  const Location& where) {
-  const config::FoundFile found = config::find_file(config::PresetKind::kCalibration, name, beside, search, where);
-  sim::Calibration calibration = sim::read_calibration(found.text, found.file);
-  if (calibration.name.empty()) calibration.name = found.name;
-  return calibration;
-}
-
-// Presets in the order in which they are tried: NAME-default, others whose name begins with the device's first word,
-// the rest. Names are sorted, so a tie is broken the same way everywhere.
-std::vector<std::string> calibration_names(const std::string& device, const config::SearchPath& search) {
-  std::vector<std::string> names = config::preset_names(config::PresetKind::kCalibration, search);
-  const std::string word = first_word(device);
-  std::stable_sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
-    const auto place = [&](const std::string& name) {
-      return name == word + "-default" ? 0 : first_word(name) == word ? 1 : 2;
-    };
-    return place(a) < place(b);
-  });
-  return names;
-}
-
-sim::Calibration automatic_calibration(const plan::Scenario& scenario, const config::SearchPath& search) {
-  const std::string& device = scenario.cluster.node.device.name;
-  const std::vector<std::string> names = calibration_names(device, search);
-  std::optional<sim::Calibration> relative;
-  std::exception_ptr unreadable;
-  for (const std::string& name : names) {
-    const bool is_named = first_word(name) == first_word(device);
-    try {
-      sim::Calibration calibration = read_calibration(name, "", search, {"", 0, "calibration"});
-      if (is_named ? is_listed(calibration, device) : is_itself(calibration, device)) return calibration;
-      if (!relative && is_listed(calibration, device)) relative = std::move(calibration);
-    } catch (const Error&) {
-      if (is_named) throw;
-      if (!unreadable) unreadable = std::current_exception();
-    }
-  }
-  if (relative) return *std::move(relative);
-  if (unreadable) std::rethrow_exception(unreadable);
-  std::string known;
-  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-  throw Error(ErrorKind::kInput, "no calibration is known for device " + device, {"", 0, "calibration"},
-              {"name one with --calibration; known: " + (known.empty() ? std::string("none") : known)});
-}
-
 // The setting of the command line that names the calibration: the last one counts.
 std::optional<config::Setting> calibration_setting(const config::ScenarioSource& source) {
   std::optional<config::Setting> last;
@@ -118,8 +46,8 @@ std::optional<config::Setting> calibration_setting(const config::ScenarioSource&
 
 std::vector<std::string> calibration_warnings(const plan::Scenario& scenario, const sim::Calibration& calibration) {
   const std::string& device = scenario.cluster.node.device.name;
-  if (is_itself(calibration, device)) return {};
-  if (is_listed(calibration, device)) {
+  if (sim::is_first_for(calibration, device)) return {};
+  if (sim::is_for(calibration, device)) {
     return {"W302 calibration " + calibration.name + " describes " + calibration.devices.front() + ": " + device +
             " is taken to reach the same shares of its own rates"};
   }
@@ -237,10 +165,12 @@ Prepared prepare(const config::ScenarioSource& source) {
 }
 
 sim::Calibration find_calibration(const plan::Scenario& scenario, const config::ScenarioSource& source) {
-  if (scenario.calibration == "auto") return automatic_calibration(scenario, source.search);
   const std::optional<config::Setting> setting = calibration_setting(source);
-  return read_calibration(scenario.calibration, setting ? "" : source.file, source.search,
-                          {setting ? setting->origin : source.file, 0, "calibration"});
+  return choose_calibration({.name = scenario.calibration,
+                             .device = scenario.cluster.node.device.name,
+                             .beside = setting ? "" : source.file,
+                             .where = {setting ? setting->origin : source.file, 0, "calibration"}},
+                            source.search);
 }
 
 sim::Prediction predict(const Prepared& prepared, const sim::Calibration& calibration, const sim::SimOptions& options) {

@@ -46,8 +46,7 @@ void add_ranks(program::ProgramBuilder& b, const Scenario& s, const topology::De
   }
   for (std::int64_t r = 0; r < s.gpus; ++r) {
     const auto stage = static_cast<std::size_t>(r / stride % s.plan.pp);
-    b.rank(stages[stage],
-           s.placement.empty() ? static_cast<std::int32_t>(r) : s.placement[static_cast<std::size_t>(r)]);
+    b.rank(stages[stage], s.device_of(r));
   }
 }
 

@@ -99,6 +99,9 @@ struct Scenario {
   std::map<std::string, std::string> environment;  // stack.env: NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE, NCCL_MAX_CTAS
   std::optional<Jitter> jitter;
 
+  std::int32_t device_of(std::int64_t rank) const {
+    return placement.empty() ? static_cast<std::int32_t>(rank) : placement[static_cast<std::size_t>(rank)];
+  }
   std::int64_t microbatches() const {  // per data-parallel rank and step
     return training.global_batch_size / (plan.micro_batch_size * plan.dp);
   }

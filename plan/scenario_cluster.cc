@@ -90,46 +90,6 @@ class Recorder {
   ScenarioDraft& draft_;
 };
 
-const char* kind_text(topology::NicKind kind) {
-  switch (kind) {
-    case topology::NicKind::kIb:
-      return "ib";
-    case topology::NicKind::kRoce:
-      return "roce";
-    case topology::NicKind::kEfa:
-      return "efa";
-  }
-  return "ib";
-}
-
-const char* routing_text(topology::Routing routing) {
-  switch (routing) {
-    case topology::Routing::kAdaptive:
-      return "adaptive";
-    case topology::Routing::kEnhancedEcmp:
-      return "e_ecmp";
-    case topology::Routing::kEcmp:
-      return "ecmp";
-    case topology::Routing::kStatic:
-      return "static";
-  }
-  return "adaptive";
-}
-
-const char* fabric_text(topology::FabricKind kind) {
-  switch (kind) {
-    case topology::FabricKind::kNone:
-      return "none";
-    case topology::FabricKind::kRail:
-      return "rail";
-    case topology::FabricKind::kFatTree:
-      return "fat_tree";
-    case topology::FabricKind::kCustom:
-      return "custom";
-  }
-  return "none";
-}
-
 void record_node(Recorder& show, const topology::NodeSpec& node) {
   const topology::DeviceSpec& device = node.device;
   show.text("gpu.name", config::printable(device.name));
@@ -153,7 +113,7 @@ void record_node(Recorder& show, const topology::NodeSpec& node) {
   if (node.nic.rate.value <= 0) return;
   show.quantity("nic.rate", node.nic.rate.value, Dimension::kByteRate);
   show.ratio("nic.per_gpu", node.nic.per_device);
-  show.text("nic.kind", kind_text(node.nic.kind));
+  show.text("nic.kind", std::string(topology::to_string(node.nic.kind)));
   show.ratio("nic.efficiency", node.nic.efficiency);
   show.quantity("nic.latency", node.nic.latency.seconds(), Dimension::kTime);
 }
@@ -163,7 +123,7 @@ void record_fabric(Recorder& show, const topology::FabricSpec& fabric) {
     show.text("fabric.kind", "none");
     return;
   }
-  show.text("fabric.kind", fabric_text(fabric.kind));
+  show.text("fabric.kind", std::string(topology::to_string(fabric.kind)));
   if (fabric.kind == topology::FabricKind::kCustom) {
     show.count("fabric.cables", static_cast<std::int64_t>(fabric.cables.size()));
     return;
@@ -173,7 +133,7 @@ void record_fabric(Recorder& show, const topology::FabricSpec& fabric) {
   show.text("fabric.pod_nodes", fabric.pod_nodes == 0 ? "all" : std::to_string(fabric.pod_nodes));
   show.text("fabric.oversubscription", "[" + config::number_text(fabric.leaf_oversubscription) + ", " +
                                            config::number_text(fabric.spine_oversubscription) + "]");
-  show.text("fabric.routing", routing_text(fabric.routing), routing);
+  show.text("fabric.routing", std::string(topology::to_string(fabric.routing)), routing);
   show.count("fabric.qps_per_connection", fabric.queue_pairs, routing);
   show.text("fabric.routing_efficiency", config::number_text(fabric.routing_efficiency),
             "derived: by routing and queue pairs");

@@ -95,11 +95,6 @@ class Perturber {
     draft_.problems.add(ErrorKind::kInput, std::move(message), item_at(draft_, index, key), std::move(help));
   }
 
-  std::int32_t device_of(std::int64_t rank) const {
-    return scenario_.placement.empty() ? static_cast<std::int32_t>(rank)
-                                       : scenario_.placement[static_cast<std::size_t>(rank)];
-  }
-
   bool within(int index, const char* key, const std::string& what, std::int64_t value, std::int64_t count) {
     if (value < count) return true;
     refuse(index, key, what + " " + std::to_string(value) + " of " + std::to_string(count),
@@ -111,14 +106,15 @@ class Perturber {
   Devices devices_of(const schema::Perturbation& p, int index) {
     Devices devices;
     const std::int32_t per_node = spec_.devices;
-    if (p.has_rank() && within(index, ".rank", "rank", p.rank(), scenario_.gpus)) devices = {device_of(p.rank())};
+    if (p.has_rank() && within(index, ".rank", "rank", p.rank(), scenario_.gpus))
+      devices = {scenario_.device_of(p.rank())};
     if (p.has_node() && within(index, ".node", "node", p.node(), scenario_.cluster.nodes)) {
       const auto first = static_cast<std::int32_t>(p.node()) * per_node;
       for (std::int32_t d = first; d < first + per_node; ++d) devices.push_back(d);
     }
     if (p.has_stage() && within(index, ".stage", "stage", p.stage(), scenario_.plan.pp)) {
       for (std::int64_t r = 0; r < scenario_.gpus; ++r) {
-        if (mesh_.coordinate(r, "pp") == p.stage()) devices.push_back(device_of(r));
+        if (mesh_.coordinate(r, "pp") == p.stage()) devices.push_back(scenario_.device_of(r));
       }
     }
     if (p.has_group()) {
@@ -126,7 +122,8 @@ class Perturber {
       const topology::MeshGroups groups = mesh_.flat_groups(name.axes);
       const auto count = static_cast<std::int64_t>(groups.count());
       if (within(index, ".group", "group", name.index, count)) {
-        for (const std::int32_t r : groups[static_cast<std::size_t>(name.index)]) devices.push_back(device_of(r));
+        for (const std::int32_t r : groups[static_cast<std::size_t>(name.index)])
+          devices.push_back(scenario_.device_of(r));
       }
     }
     return devices;

@@ -202,8 +202,7 @@ class StreamCheck {
     for (const P2pPart& part : o.parts) {
       const Lane lane{part.role.value, part.channel, part.send ? Use::kSend : Use::kReceive};
       for (const std::int64_t size : sizes_[part.role.value]) {
-        const std::int64_t remainder = part.offset % size;
-        check(op, o, {lane, size, remainder < 0 ? remainder + size : remainder});
+        check(op, o, {lane, size, member_position(part.offset, size)});
       }
     }
   }

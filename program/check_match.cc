@@ -238,8 +238,7 @@ class Matcher {
     for (std::uint32_t m = 0; m < c.members.size(); ++m) {
       for (const PartRef& ref : result_.lists[c.members[m].value].parts[key_of(c.role, channel)]) {
         const P2pPart& part = op_of(c.members[m], ref.op).parts[ref.part];
-        const std::int64_t raw = (static_cast<std::int64_t>(m) + part.offset) % members;
-        const auto peer = static_cast<std::uint32_t>(raw < 0 ? raw + members : raw);
+        const auto peer = static_cast<std::uint32_t>(member_position(std::int64_t{m} + part.offset, members));
         ends.push_back(part.send ? End{m, peer, false, ref} : End{peer, m, true, ref});
       }
     }

@@ -196,9 +196,7 @@ inline RankId peer_of(const Program& p, RankId rank, const P2pPart& part) {
   const Membership& own = membership(p, rank, part.role);
   const std::vector<RankId>& members = p.groups[own.group].members;
   const auto size = static_cast<std::int64_t>(members.size());
-  const std::int64_t index = std::int64_t{own.index} + part.offset;
-  if (index >= 0 && index < size) return members[static_cast<std::size_t>(index)];
-  return members[static_cast<std::size_t>((index % size + size) % size)];
+  return members[static_cast<std::size_t>(member_position(std::int64_t{own.index} + part.offset, size))];
 }
 std::optional<RoleId> find_role(const Program& p, std::string_view name);
 

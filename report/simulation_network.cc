@@ -81,7 +81,7 @@ std::vector<sim::Free> kinds_in_use(const sim::Prediction& prediction) {
     flag = flag || in_use;
   };
   const auto mark_exposed = [&](std::size_t kind, bool in_use) {
-    mark(static_cast<sim::Free>(static_cast<std::size_t>(sim::Free::kTp) + kind), in_use);
+    mark(sim::free_of(static_cast<sim::Exposed>(kind)), in_use);
   };
   for (const sim::ClassResult& c : prediction.classes) {
     for (std::size_t k = 0; k < c.time.exposed.size(); ++k) mark_exposed(k, c.time.exposed[k].ps > 0);

@@ -34,7 +34,6 @@ struct Lists {
   std::vector<std::uint32_t> begin{0};
 
   void close() { begin.push_back(static_cast<std::uint32_t>(items.size())); }
-  std::size_t count() const { return begin.size() - 1; }
   std::span<const T> operator[](std::size_t i) const {
     return std::span(items).subspan(begin[i], begin[i + 1] - begin[i]);
   }
@@ -161,8 +160,8 @@ class Refinement {
       // In a group of two, next and previous are one rank: one lane, whose load counts once.
       const auto same_peer = [&](const program::P2pPart& before) {
         return before.send && before.role == part.role &&
-               forward_offset(before.offset, static_cast<std::int64_t>(size)) ==
-                   forward_offset(part.offset, static_cast<std::int64_t>(size));
+               program::member_position(before.offset, static_cast<std::int64_t>(size)) ==
+                   program::member_position(part.offset, static_cast<std::int64_t>(size));
       };
       const bool counted = std::any_of(uses.messages.begin(), uses.messages.begin() + use, same_peer);
       if (!links_.empty() && !counted) add_link_users(pair, Pattern::kMessage, {0, false, rank.value, use, 0});
@@ -312,7 +311,8 @@ class Refinement {
       const program::P2pPart& part = uses_[p_.ranks[RankId(u->who)].program.value].messages[u->use];
       const auto size =
           static_cast<std::int64_t>(p_.groups[program::membership(p_, RankId(u->who), part.role).group].members.size());
-      add(f.message_loads[MessageLane{class_[u->who], part.role, forward_offset(part.offset, size)}], u->weight);
+      add(f.message_loads[MessageLane{class_[u->who], part.role, program::member_position(part.offset, size)}],
+          u->weight);
     }
   }
 

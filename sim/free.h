@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "sim/exposed.h"
 
@@ -12,6 +13,11 @@ enum class Free : std::uint8_t { kNothing, kTp, kCp, kEp, kPp, kDp, kGather, kCo
 inline constexpr int kFreeCount = 11;
 
 constexpr Free free_of(Exposed kind) { return static_cast<Free>(static_cast<int>(Free::kTp) + static_cast<int>(kind)); }
+// The kind of communication or copies that it frees; nothing for the others.
+constexpr std::optional<Exposed> exposed_of(Free free) {
+  if (free < Free::kTp || free > Free::kCopy) return std::nullopt;
+  return static_cast<Exposed>(static_cast<int>(free) - static_cast<int>(Free::kTp));
+}
 static_assert(free_of(Exposed::kGather) == Free::kGather && free_of(Exposed::kCopy) == Free::kCopy);
 
 }  // namespace stepcast::sim

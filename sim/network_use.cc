@@ -20,8 +20,8 @@ const CommunicationSlot& slot_of(const Workload& w, const Participant& p) {
 struct LaneFacts {
   RoleId role;
   bool message = false;
-  double instances = 0;  // of the lane in the job
-  double members = 0;    // that send, per instance
+  std::int64_t instances = 0;  // of the lane in the job
+  std::int64_t members = 0;    // that send, per instance
 };
 
 LaneFacts facts_of(const Workload& w, const Folding& f, const Lane& lane) {
@@ -30,11 +30,11 @@ LaneFacts facts_of(const Workload& w, const Folding& f, const Lane& lane) {
   if (slot.message) {
     const auto sender = std::find_if(lane.participants.begin(), lane.participants.end(),
                                      [&](const Participant& p) { return slot_of(w, p).send; });
-    return {slot.role, true, static_cast<double>(f.ranks[sender->rank]), 1};
+    return {slot.role, true, f.ranks[sender->rank], 1};
   }
   const program::GroupId group = program::membership(w.program(), w.ranks()[first.rank].rank, slot.role).group;
-  return {slot.role, false, static_cast<double>(f.groups[f.class_of_group[group.value]]),
-          static_cast<double>(w.program().groups[group].members.size())};
+  return {slot.role, false, f.groups[f.class_of_group[group.value]],
+          static_cast<std::int64_t>(w.program().groups[group].members.size())};
 }
 
 double seconds(SimTime from, SimTime to) { return (to - from).seconds(); }
@@ -66,6 +66,19 @@ double peak_of(std::vector<Burst>& bursts) {
   return peak;
 }
 
+// Bytes over all ranks by role, as bytes per rank. Returns their sum.
+double carry(const std::map<RoleId, double>& by_role, double all_ranks, TierUse& use) {
+  double total = 0;
+  for (const auto& [role, bytes] : by_role) {
+    total += bytes;
+    use.carries.emplace_back(role, bytes / all_ranks);
+  }
+  use.bytes_per_rank = total / all_ranks;
+  std::stable_sort(use.carries.begin(), use.carries.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return total;
+}
+
 // What one kind of private link of all ranks carried out of them.
 class PrivateTier {
  public:
@@ -88,15 +101,11 @@ class PrivateTier {
         if (!facts.message || slot_of(w_, p).send) ranks_[p.rank].push_back(burst);
       }
     }
-    if (total > 0) by_role_[facts.role] += total * facts.instances * facts.members;
+    if (total > 0) by_role_[facts.role] += total * static_cast<double>(facts.instances * facts.members);
   }
 
   TierUse result(double all_ranks, Duration step) {
-    double total = 0;
-    for (const auto& [role, bytes] : by_role_) {
-      total += bytes;
-      use_.carries.emplace_back(role, bytes / all_ranks);
-    }
+    const double total = carry(by_role_, all_ranks, use_);
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       if (ranks_[rank].empty()) continue;
       use_.links += f_.ranks[rank];
@@ -105,12 +114,9 @@ class PrivateTier {
         use_.peak_utilisation = std::max(use_.peak_utilisation, std::min(most_, peak_of(ranks_[rank])) / rate_);
       }
     }
-    use_.bytes_per_rank = total / all_ranks;
     if (rate_ > 0 && use_.links > 0 && step.ps > 0) {
       use_.mean_utilisation = total / static_cast<double>(use_.links) / (rate_ * step.seconds());
     }
-    std::stable_sort(use_.carries.begin(), use_.carries.end(),
-                     [](const auto& a, const auto& b) { return a.second > b.second; });
     return use_;
   }
 
@@ -145,12 +151,7 @@ TierUse result_of(const Workload& w, const Folding& f, const std::string& name, 
     utilisations += count * tier.share_seconds[link_class] / capacity / step.seconds();
   }
   if (use.links > 0) use.mean_utilisation = utilisations / static_cast<double>(use.links);
-  for (const auto& [role, bytes] : tier.by_role) {
-    use.bytes_per_rank += bytes / all_ranks;
-    use.carries.emplace_back(role, bytes / all_ranks);
-  }
-  std::stable_sort(use.carries.begin(), use.carries.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  carry(tier.by_role, all_ranks, use);
   return use;
 }
 
@@ -191,7 +192,6 @@ using LineKey = std::tuple<RoleId, program::OpKind, std::int64_t, Exposed, std::
 
 struct Line {
   CommunicationUse use;
-  double transfers = 0;
   // Picoseconds over all ranks, summed in whole numbers: the same whatever is folded.
   __int128 moving = 0;
   __int128 exposed = 0;
@@ -215,7 +215,7 @@ std::vector<CommunicationUse> communication_use(const Workload& w, const Timelin
   for (std::uint32_t l = 0; l < w.lanes().size(); ++l) {
     const Lane& lane = w.lanes()[l];
     const LaneFacts facts = facts_of(w, folding, lane);
-    const double ends = facts.message ? 2 : facts.members;
+    const std::int64_t ends = facts.message ? 2 : facts.members;
     Line* line = nullptr;
     std::uint32_t known = kNoOp;  // price number of `line`
     for (std::uint32_t n = 0; n < lane.count; ++n) {
@@ -226,9 +226,9 @@ std::vector<CommunicationUse> communication_use(const Workload& w, const Timelin
         line_of_lane[{l, known}] = line;
         for (const Participant& p : lane.participants) line->ranks.insert(p.rank);
       }
-      line->transfers += facts.instances;
+      line->use.transfers += facts.instances;
       const std::int64_t took = (times.transfers[t].end - times.transfers[t].start).ps;
-      line->moving += static_cast<__int128>(facts.instances) * static_cast<__int128>(ends) * took;
+      line->moving += static_cast<__int128>(facts.instances * ends) * took;
     }
   }
   for (std::uint32_t c = 0; c < exposed.size(); ++c) {
@@ -240,7 +240,6 @@ std::vector<CommunicationUse> communication_use(const Workload& w, const Timelin
   const auto all = static_cast<std::int64_t>(w.program().ranks.size());
   for (auto& [key, line] : lines) {
     for (const std::uint32_t rank : line.ranks) line.use.ranks += folding.ranks[rank];
-    line.use.transfers = static_cast<std::int64_t>(line.transfers);
     line.use.moving = Duration(static_cast<std::int64_t>(line.moving / line.use.ranks));
     line.use.exposed = Duration(static_cast<std::int64_t>(line.exposed / all));
     uses.push_back(line.use);

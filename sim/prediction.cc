@@ -158,13 +158,11 @@ std::vector<Duration> Simulation::jittered_steps(const JitterOptions& jitter, co
   std::vector<Duration> steps(static_cast<std::size_t>(jitter.samples));
   parallel_on(threads, steps.size(), [&](std::size_t i) {
     EngineOptions engine = engine_options(options);
-    engine.jitter = JitterDraw{jitter.compute_sigma, jitter.communication_sigma, jitter.seed, i};
+    engine.jitter = JitterDraw{jitter, i};
     steps[i] = step_of(run_engine(parts_->workload, engine));
   });
   return steps;
 }
-
-std::uint64_t Simulation::ops() const { return parts_->workload.op_count(); }
 
 std::vector<Free> Simulation::communication_kinds() const {
   std::set<Exposed> kinds;

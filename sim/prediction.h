@@ -15,6 +15,7 @@
 #include "sim/exposed.h"
 #include "sim/folding.h"
 #include "sim/free.h"
+#include "sim/jitter.h"
 #include "trace/trace.h"
 
 namespace stepcast::sim {
@@ -38,14 +39,6 @@ struct SimOptions {
   bool record_events = true;   // keep every op's times (traces, oracles)
   Free free = Free::kNothing;  // communication on streams of that kind, or what the name says, costs nothing;
                                // kSlowdown: as contention = false
-};
-
-// Every op's time alone is multiplied by exp(sigma z), z standard normal, drawn by (seed, sample, op).
-struct JitterOptions {
-  double compute_sigma = 0;
-  double communication_sigma = 0;
-  std::int32_t samples = 200;
-  std::uint64_t seed = 0;
 };
 
 // The lifetimes of a rank program, whose blocks (many per call) all classes that run it share. Stands for
@@ -138,7 +131,6 @@ class Simulation {
   // The steps of several what-ifs, likewise.
   std::vector<Duration> steps(std::span<const SimOptions> options, unsigned threads) const;
 
-  std::uint64_t ops() const;  // simulated in one run
   // The kinds of communication that the Program has, in order.
   std::vector<Free> communication_kinds() const;
 

@@ -16,10 +16,4 @@ struct RankUses {
 
 RankUses rank_uses(const program::Program& p, const program::RankProgram& r);
 
-// The offset of a message's peer as 0 <= offset < size of the role's group.
-inline std::int64_t forward_offset(std::int64_t offset, std::int64_t size) {
-  const std::int64_t rest = offset % size;
-  return rest < 0 ? rest + size : rest;
-}
-
 }  // namespace stepcast::sim

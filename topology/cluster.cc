@@ -9,25 +9,38 @@ Bytes usable_memory(const DeviceSpec& device) {
   return device.memory_visible.count > 0 ? device.memory_visible : device.memory;
 }
 
-DeviceOverride override_of(const Cluster& cluster, std::int32_t device) {
-  DeviceOverride whole{.device = device};
+std::map<std::int32_t, DeviceOverride> changed_devices(const Cluster& cluster) {
+  std::map<std::int32_t, DeviceOverride> changed;
   for (const DeviceOverride& change : cluster.overrides) {
-    if (change.device != device) continue;
+    DeviceOverride& whole = changed.try_emplace(change.device, DeviceOverride{.device = change.device}).first->second;
     whole.compute_time *= change.compute_time;
     whole.memory_bandwidth *= change.memory_bandwidth;
     whole.nic_bandwidth *= change.nic_bandwidth;
     whole.nic_down = whole.nic_down || change.nic_down;
     whole.latency += change.latency;
   }
-  return whole;
+  return changed;
 }
 
-double compute_time_factor(const Cluster& cluster, std::int32_t device) {
-  double factor = 1.0;
-  for (const DeviceOverride& change : cluster.overrides) {
-    if (change.device == device) factor *= change.compute_time;
-  }
-  return factor;
+DeviceOverride override_of(const Cluster& cluster, std::int32_t device) {
+  const std::map<std::int32_t, DeviceOverride> changed = changed_devices(cluster);
+  const auto found = changed.find(device);
+  return found == changed.end() ? DeviceOverride{.device = device} : found->second;
+}
+
+std::string_view to_string(NicKind kind) {
+  constexpr std::string_view kNames[] = {"ib", "roce", "efa"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view to_string(FabricKind kind) {
+  constexpr std::string_view kNames[] = {"none", "rail", "fat_tree", "custom"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view to_string(Routing routing) {
+  constexpr std::string_view kNames[] = {"adaptive", "e_ecmp", "ecmp", "static"};
+  return kNames[static_cast<std::size_t>(routing)];
 }
 
 std::int32_t node_of(const Cluster& cluster, std::int32_t device) {

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
@@ -113,10 +115,14 @@ struct Cluster {
   std::int64_t devices() const { return static_cast<std::int64_t>(nodes) * node.devices; }
 };
 
+// The devices that have overrides, each with all of its own as one.
+std::map<std::int32_t, DeviceOverride> changed_devices(const Cluster& cluster);
 // All overrides of a device as one; the neutral one without any.
 DeviceOverride override_of(const Cluster& cluster, std::int32_t device);
-// The factor on compute times of a global device number: the product of its overrides, 1 without any.
-double compute_time_factor(const Cluster& cluster, std::int32_t device);
+// As the cluster file writes them.
+std::string_view to_string(NicKind kind);
+std::string_view to_string(FabricKind kind);  // an nvl fabric is of kind rail; "none" is written by leaving it out
+std::string_view to_string(Routing routing);
 // The node that holds it: devices are numbered node by node. CHECK: the device exists.
 std::int32_t node_of(const Cluster& cluster, std::int32_t device);
 

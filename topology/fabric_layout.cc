@@ -93,17 +93,11 @@ double FabricLayout::pair_spread(Tier tier) const {
 
 // Overrides name devices; what they say of NICs holds for all devices that share them.
 void FabricLayout::read_damages(const Cluster& cluster) {
-  std::map<std::int32_t, DeviceOverride> changed;  // by device: all its overrides as one
-  for (const DeviceOverride& change : cluster.overrides) {
-    CHECK(change.device >= 0 && change.device < devices, cluster.name, change.device);
-    DeviceOverride& whole = changed.try_emplace(change.device).first->second;
-    whole.nic_bandwidth *= change.nic_bandwidth;
-    whole.nic_down = whole.nic_down || change.nic_down;
-    whole.latency += change.latency;
-  }
+  const std::map<std::int32_t, DeviceOverride> changed = changed_devices(cluster);
   std::map<std::int32_t, DeviceOverride> nics;  // by first device of the NIC: the slowest says how slow it is, once
   std::set<std::int32_t> affected;
   for (const auto& [device, whole] : changed) {
+    CHECK(device >= 0 && device < devices, cluster.name, device);
     if (whole.latency.ps != 0) affected.insert(device);
     if (whole.nic_bandwidth == 1.0 && !whole.nic_down) continue;
     const std::int32_t first = device / devices_per_nic * devices_per_nic;

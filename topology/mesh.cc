@@ -109,13 +109,6 @@ MeshGroups DeviceMesh::flat_groups(std::span<const std::string> axes) const {
   return groups;
 }
 
-std::vector<std::vector<std::int32_t>> DeviceMesh::groups(std::span<const std::string> axes) const {
-  const MeshGroups flat = flat_groups(axes);
-  std::vector<std::vector<std::int32_t>> groups(flat.count());
-  for (std::size_t g = 0; g < groups.size(); ++g) groups[g].assign(flat[g].begin(), flat[g].end());
-  return groups;
-}
-
 DeviceMesh make_mesh(std::string_view order, std::span<const Axis> sizes) {
   const std::vector<std::string> names = split(order);
   ProblemList problems;
@@ -129,13 +122,6 @@ DeviceMesh make_mesh(std::string_view order, std::span<const Axis> sizes) {
     axes.push_back({name, axis == nullptr ? 1 : axis->size});
   }
   return DeviceMesh(std::move(axes));
-}
-
-std::vector<std::int32_t> contiguous_placement(std::int64_t ranks) {
-  CHECK(ranks >= 0 && ranks <= std::numeric_limits<std::int32_t>::max(), ranks);
-  std::vector<std::int32_t> placement(static_cast<std::size_t>(ranks));
-  for (std::size_t i = 0; i < placement.size(); ++i) placement[i] = static_cast<std::int32_t>(i);
-  return placement;
 }
 
 }  // namespace stepcast::topology

@@ -39,8 +39,6 @@ class DeviceMesh {
   std::int32_t coordinate(std::int64_t rank, std::string_view axis) const;
   // The groups over `axes` (a partition of all ranks), ordered by their first member; members in mesh order.
   MeshGroups flat_groups(std::span<const std::string> axes) const;
-  // The same as a vector each: convenient, and slower where groups are many.
-  std::vector<std::vector<std::int32_t>> groups(std::span<const std::string> axes) const;
 
  private:
   std::vector<Axis> axes_;
@@ -50,8 +48,5 @@ class DeviceMesh {
 // Splits "tp-cp-ep-dp-pp" and pairs it with sizes; throws Error naming unknown, repeated or missing axes (an axis of
 // size above 1 that the order does not name).
 DeviceMesh make_mesh(std::string_view order, std::span<const Axis> sizes);
-
-// Rank i runs on device placement[i] (global device number). Contiguous: rank i on device i.
-std::vector<std::int32_t> contiguous_placement(std::int64_t ranks);
 
 }  // namespace stepcast::topology

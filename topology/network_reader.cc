@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "topology/cluster.pb.h"
 #include "topology/routing.h"
@@ -17,6 +20,13 @@ constexpr double kNicEfficiency = 0.92;
 constexpr std::int32_t kRoceQueuePairs = 4;
 constexpr double kMaxRate = 9e18;
 constexpr double kMaxLatency = 1;  // second
+
+// The kind of that name.
+template <class Kind>
+std::optional<Kind> named(std::string_view name, std::initializer_list<Kind> kinds) {
+  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](Kind kind) { return to_string(kind) == name; });
+  return found == kinds.end() ? std::nullopt : std::optional(*found);
+}
 
 class NetworkReader {
  public:
@@ -58,11 +68,11 @@ class NetworkReader {
       nic.rate = BytesPerSecond(message.rate());
     }
     if (message.has_per_gpu()) nic.per_device = nics_per_device(message.per_gpu());
-    const std::string& kind = message.kind();
-    if (message.has_kind() && kind != "ib" && kind != "roce" && kind != "efa") {
-      wrong("nic.kind", "is none of ib, roce and efa");
+    if (message.has_kind()) {
+      const auto kind = named(message.kind(), {NicKind::kIb, NicKind::kRoce, NicKind::kEfa});
+      if (!kind) wrong("nic.kind", "is none of ib, roce and efa");
+      nic.kind = kind.value_or(NicKind::kIb);
     }
-    nic.kind = kind == "roce" ? NicKind::kRoce : kind == "efa" ? NicKind::kEfa : NicKind::kIb;
     nic.efficiency = message.has_efficiency() ? message.efficiency() : kNicEfficiency;
     share("nic.efficiency", nic.efficiency);
     if (message.has_latency()) nic.latency = latency("nic.latency", message.latency());
@@ -88,14 +98,12 @@ class NetworkReader {
 
   void read_fabric(const proto::Fabric& message) {
     FabricSpec& fabric = cluster_.fabric;
-    const std::string kind = message.has_kind() ? message.kind() : "rail";
-    if (kind != "rail" && kind != "nvl" && kind != "fat_tree" && kind != "custom") {
-      wrong("fabric.kind", "is none of rail, fat_tree, nvl and custom");
-    }
-    fabric.kind = kind == "custom"     ? FabricKind::kCustom
-                  : kind == "fat_tree" ? FabricKind::kFatTree
-                                       : FabricKind::kRail;
-    if (kind == "nvl" && cluster_.node.scale_up.domain <= cluster_.node.devices) {
+    const std::string word = message.has_kind() ? message.kind() : "rail";
+    const bool racks = word == "nvl";
+    const auto kind = named(racks ? "rail" : word, {FabricKind::kRail, FabricKind::kFatTree, FabricKind::kCustom});
+    if (!kind) wrong("fabric.kind", "is none of rail, fat_tree, nvl and custom");
+    fabric.kind = kind.value_or(FabricKind::kRail);
+    if (racks && cluster_.node.scale_up.domain <= cluster_.node.devices) {
       wrong("fabric.kind", "nvl joins racks, but scale_up.domain is no more than a node",
             {"state scale_up.domain, such as 72, or kind: rail"});
     }
@@ -148,14 +156,13 @@ class NetworkReader {
   void read_routing(const proto::Fabric& message) {
     FabricSpec& fabric = cluster_.fabric;
     const bool roce = cluster_.node.nic.kind == NicKind::kRoce;
-    const std::string routing = message.has_routing() ? message.routing() : roce ? "e_ecmp" : "adaptive";
-    if (routing != "adaptive" && routing != "e_ecmp" && routing != "ecmp" && routing != "static") {
-      wrong("fabric.routing", "is none of adaptive, e_ecmp, ecmp and static");
+    fabric.routing = roce ? Routing::kEnhancedEcmp : Routing::kAdaptive;
+    if (message.has_routing()) {
+      const auto routing =
+          named(message.routing(), {Routing::kAdaptive, Routing::kEnhancedEcmp, Routing::kEcmp, Routing::kStatic});
+      if (!routing) wrong("fabric.routing", "is none of adaptive, e_ecmp, ecmp and static");
+      fabric.routing = routing.value_or(Routing::kAdaptive);
     }
-    fabric.routing = routing == "e_ecmp"   ? Routing::kEnhancedEcmp
-                     : routing == "ecmp"   ? Routing::kEcmp
-                     : routing == "static" ? Routing::kStatic
-                                           : Routing::kAdaptive;
     fabric.queue_pairs = message.has_qps_per_connection() ? message.qps_per_connection() : roce ? kRoceQueuePairs : 1;
     if (fabric.queue_pairs < 1 || fabric.queue_pairs > 1024) {
       wrong("fabric.qps_per_connection", "is " + std::to_string(fabric.queue_pairs) + ", not between 1 and 1024");

@@ -137,6 +137,13 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
+// `position` mod `size`, as 0 <= . < size: where a count of steps through the members of a group comes out.
+constexpr std::int64_t member_position(std::int64_t position, std::int64_t size) {
+  if (position >= 0 && position < size) return position;
+  const std::int64_t rest = position % size;
+  return rest < 0 ? rest + size : rest;
+}
+
 // One message of a send, receive or exchange. The peer is the member at (own index + offset) mod size of the role's
 // group.
 struct P2pPart {

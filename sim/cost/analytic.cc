@@ -26,24 +26,6 @@ double count_of(Bytes b) { return static_cast<double>(b.count); }
 
 bool is_host_stream(Stream s) { return s == Stream::kD2h || s == Stream::kH2d; }
 
-// At most the whole; rounded up, so that no need is lost.
-Share share_of(double part, double whole) {
-  if (!(part > 0)) return 0;
-  return part < whole ? static_cast<Share>(std::ceil(part / whole * static_cast<double>(kWhole))) : kWhole;
-}
-
-topology::TrafficPattern pattern_of(Pattern pattern) {
-  switch (pattern) {
-    case Pattern::kRing:
-      return topology::TrafficPattern::kRing;
-    case Pattern::kAllToAll:
-      return topology::TrafficPattern::kAllToAll;
-    case Pattern::kMessage:
-      return topology::TrafficPattern::kMessage;
-  }
-  CHECK(false, "unknown pattern");
-}
-
 CollectiveOp collective_op(OpKind kind) {
   switch (kind) {
     case OpKind::kAllReduce:
@@ -61,11 +43,9 @@ CollectiveOp collective_op(OpKind kind) {
 
 // Capacities in shares of one undamaged device's NICs.
 std::vector<SharedLink> links_of(const topology::Network& network) {
-  static_assert(kWeightUnit == topology::kLinkUseUnit);
   std::vector<SharedLink> links;
   for (const topology::SharedLink& link : network.shared_links()) {
-    const double nics = link.capacity.value / network.nominal_nic().value;
-    const auto capacity = static_cast<Share>(std::ceil(nics * static_cast<double>(kWhole)));
+    const Share capacity = share_of(link.capacity.value, network.nominal_nic().value);
     links.push_back({capacity, std::string(topology::to_string(link.tier)), link.name});
   }
   return links;
@@ -99,8 +79,7 @@ AnalyticCostModel::Speed AnalyticCostModel::speed_of(const topology::DeviceOverr
   }
   // A device whose NIC is down uses another's, whole: what they share is a link of the network.
   const double nic = change.nic_down ? 1 : change.nic_bandwidth;
-  return {change.compute_time, change.memory_bandwidth,
-          static_cast<Share>(std::ceil(nic * static_cast<double>(kWhole)))};
+  return {change.compute_time, change.memory_bandwidth, share_of(nic, 1)};
 }
 
 AnalyticCostModel::AnalyticCostModel(topology::Cluster cluster, Calibration calibration,
@@ -110,16 +89,7 @@ AnalyticCostModel::AnalyticCostModel(topology::Cluster cluster, Calibration cali
       pins_(parse_nccl_pins(environment)),
       links_(links_of(network_)),
       speeds_{Speed{}} {
-  std::map<std::int32_t, topology::DeviceOverride> changes;  // of a device, all of them as one
-  for (const topology::DeviceOverride& o : this->cluster().overrides) {
-    topology::DeviceOverride& whole = changes[o.device];
-    whole.device = o.device;
-    whole.compute_time *= o.compute_time;
-    whole.memory_bandwidth *= o.memory_bandwidth;
-    whole.nic_bandwidth *= o.nic_bandwidth;
-    whole.nic_down = whole.nic_down || o.nic_down;
-  }
-  for (const auto& [device, change] : changes) {
+  for (const auto& [device, change] : topology::changed_devices(this->cluster())) {
     const Speed speed = speed_of(change);
     const auto known = std::find(speeds_.begin(), speeds_.end(), speed);
     class_of_device_[device] = static_cast<DeviceClass>(known - speeds_.begin());
@@ -163,10 +133,7 @@ PathClass AnalyticCostModel::path_class(std::span<const std::int32_t> devices) c
 
 void AnalyticCostModel::append_crossings(std::span<const std::int32_t> devices, Pattern pattern,
                                          std::vector<Crossing>& crossings) const {
-  if (links_.empty()) return;
-  uses_.clear();
-  network_.append_uses(devices, pattern_of(pattern), uses_);
-  for (const topology::LinkUse& use : uses_) crossings.push_back({use.link, use.weight});
+  if (!links_.empty()) network_.append_uses(devices, pattern, crossings);
 }
 
 double AnalyticCostModel::peak_of(DType dtype) const {
@@ -258,8 +225,9 @@ LocalCost AnalyticCostModel::local_cost(const Op& op, std::span<const TensorType
     seconds = bytes / (memory_share(op.kind) * memory_rate(speed));
   }
   const double total = speed.compute_time * (seconds + calibration_.kernel_gap.seconds());
-  return {duration_rounded_up(total), share_of(matmul || attention ? 1 : calibration_.multiprocessors, 1),
-          total > 0 ? share_of(bytes / total, memory_rate(speed)) : 0};
+  const double multiprocessors = matmul || attention ? 1 : calibration_.multiprocessors;
+  const Share memory = total > 0 ? share_of(bytes / total, memory_rate(speed)) : 0;
+  return {duration_rounded_up(total), std::min(kWhole, share_of(multiprocessors, 1)), std::min(kWhole, memory)};
 }
 
 TransferCost AnalyticCostModel::collective_cost(const Op& op, std::span<const TensorType> operands, PathClass path,

@@ -86,7 +86,6 @@ class AnalyticCostModel : public CostModel {
   std::vector<Speed> speeds_;                            // by device class; class 0 is nominal
   mutable std::vector<GroupPath> paths_;                 // by path class
   mutable std::map<GroupPath, PathClass, PathOrder> class_of_path_;
-  mutable std::vector<topology::LinkUse> uses_;  // room for append_crossings
 };
 
 }  // namespace stepcast::sim

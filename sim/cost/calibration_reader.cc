@@ -5,6 +5,8 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include <algorithm>
+#include <cctype>
 #include <map>
 
 #include "base/error.h"
@@ -94,6 +96,15 @@ Calibration calibration_of(const proto::Calibration& m) {
   return c;
 }
 
+bool begins_name(std::string_view entry, std::string_view device) {
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  if (entry.empty() || device.size() < entry.size()) return false;
+  if (!std::equal(entry.begin(), entry.end(), device.begin(), [&](char a, char b) { return lower(a) == lower(b); })) {
+    return false;
+  }
+  return device.size() == entry.size() || std::isdigit(static_cast<unsigned char>(device[entry.size()])) == 0;
+}
+
 }  // namespace
 
 Calibration read_calibration(std::string_view text, const std::string& file) {
@@ -110,17 +121,13 @@ Calibration read_calibration(std::string_view text, const std::string& file) {
   return calibration;
 }
 
-std::optional<std::size_t> calibration_for(std::string_view device, std::span<const Calibration> calibrations) {
-  std::optional<std::size_t> best;
-  std::size_t longest = 0;
-  for (std::size_t i = 0; i < calibrations.size(); ++i) {
-    for (const std::string& name : calibrations[i].devices) {
-      if (!device.starts_with(name) || name.size() <= longest) continue;
-      longest = name.size();
-      best = i;
-    }
-  }
-  return best;
+bool is_for(const Calibration& calibration, std::string_view device) {
+  return std::any_of(calibration.devices.begin(), calibration.devices.end(),
+                     [&](const std::string& entry) { return begins_name(entry, device); });
+}
+
+bool is_first_for(const Calibration& calibration, std::string_view device) {
+  return !calibration.devices.empty() && begins_name(calibration.devices.front(), device);
 }
 
 }  // namespace stepcast::sim

@@ -1,8 +1,6 @@
 // Reads calibration files.
 #pragma once
 
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,8 +11,10 @@ namespace stepcast::sim {
 // `file` names the text in messages. Throws Error (kInput, kUnsupported) with every problem and its location.
 Calibration read_calibration(std::string_view text, const std::string& file);
 
-// Which of `calibrations` describes a device best: the one with the longest beginning of its name among its devices,
-// the first of equals; none if none has one.
-std::optional<std::size_t> calibration_for(std::string_view device, std::span<const Calibration> calibrations);
+// Whether a device is among those a calibration is for, or the one it describes first. An entry of `devices` is the
+// beginning of a name, in any case, up to where a number ends: H20 is not the beginning of H200, MI300 is that of
+// MI300X.
+bool is_for(const Calibration& calibration, std::string_view device);
+bool is_first_for(const Calibration& calibration, std::string_view device);
 
 }  // namespace stepcast::sim

@@ -131,11 +131,6 @@ Traffic message_traffic(const CollectiveContext& c, double bytes, const GroupPat
   return t;
 }
 
-Share share_of(double part, double whole) {
-  if (!(part > 0) || whole <= 0) return 0;
-  return static_cast<Share>(std::ceil(part / whole * static_cast<double>(kWhole)));
-}
-
 // A kernel of `channels` CTAs; a GPU has fewer processors in no case that runs.
 Share processors(const topology::Cluster& cluster, std::int32_t channels) {
   const std::int32_t all = cluster.node.device.multiprocessors;

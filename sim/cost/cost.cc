@@ -1,7 +1,14 @@
-// Names as reports print them.
+// Shares of capacities, and names as reports print them.
 #include "sim/cost/cost.h"
 
+#include <cmath>
+
 namespace stepcast::sim {
+
+Share share_of(double part, double whole) {
+  if (!(part > 0) || whole <= 0) return 0;
+  return static_cast<Share>(std::ceil(part / whole * static_cast<double>(kWhole)));
+}
 
 std::string_view to_string(Algorithm algorithm) {
   constexpr std::string_view kNames[] = {"none",           "ring",          "tree", "nvls", "nvls_tree",

@@ -14,12 +14,15 @@
 
 #include "base/units.h"
 #include "program/program.h"
+#include "topology/network.h"
 
 namespace stepcast::sim {
 
 // A part of some capacity, in 2^-20.
 using Share = std::int64_t;
 inline constexpr Share kWhole = std::int64_t{1} << 20;
+// `part` of `whole`, rounded up so that no need is lost; above kWhole for more than that. Nothing of nothing.
+Share share_of(double part, double whole);
 
 // Interned by the cost model: devices of equal speed share a DeviceClass; groups whose members reach each other over
 // equal paths (tier, rates, members per domain) share a PathClass. Equal numbers mean equal costs, so folding compares
@@ -93,12 +96,8 @@ struct VendorRates {
 };
 
 // How much of a transfer passes a shared link: `weight` / kWeightUnit times what passes one member's NIC.
-struct Crossing {
-  LinkId link = 0;
-  std::int64_t weight = 0;
-  auto operator<=>(const Crossing&) const = default;
-};
-inline constexpr std::int64_t kWeightUnit = 1024;
+using Crossing = topology::LinkUse;
+inline constexpr std::int64_t kWeightUnit = topology::kLinkUseUnit;
 
 struct SharedLink {
   Share capacity = kWhole;  // in shares of one nominal NIC: above kWhole for a link as fast as several
@@ -106,7 +105,7 @@ struct SharedLink {
   std::string name;
 };
 
-enum class Pattern : std::uint8_t { kRing, kAllToAll, kMessage };  // kMessage: devices are sender, receiver
+using Pattern = topology::TrafficPattern;
 
 class CostModel {
  public:

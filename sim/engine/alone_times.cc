@@ -6,15 +6,6 @@
 #include "sim/engine/engine.h"
 
 namespace stepcast::sim {
-namespace {
-
-std::optional<Exposed> exposed_of(Free free) {
-  if (free < Free::kTp || free > Free::kCopy) return std::nullopt;
-  return static_cast<Exposed>(static_cast<int>(free) - static_cast<int>(Free::kTp));
-}
-
-}  // namespace
-
 AloneTimes::AloneTimes(const Workload& w, const EngineOptions& options)
     : w_(w),
       options_(options),
@@ -31,11 +22,11 @@ bool AloneTimes::is_free(const RankShape& shape, std::uint32_t op) const {
 }
 
 Duration AloneTimes::jittered(Duration alone, std::uint32_t subject, bool communication) const {
-  const JitterDraw& j = *options_.jitter;
+  const JitterOptions& j = options_.jitter->options;
   const double sigma = communication ? j.communication_sigma : j.compute_sigma;
   if (sigma == 0 || alone.ps == 0) return alone;
   const RandomStream stream(j.seed, communication ? "jitter.communication" : "jitter.compute");
-  const double z = stream.normal_at((j.sample << 32) + subject);
+  const double z = stream.normal_at((options_.jitter->sample << 32) + subject);
   return duration_rounded_up(alone.seconds() * std::exp(sigma * z));
 }
 

@@ -10,7 +10,6 @@
 // MI210, MI250); 24 of 132 multiprocessors held leave 82 %.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 

@@ -6,15 +6,13 @@
 
 #include "sim/engine/workload.h"
 #include "sim/free.h"
+#include "sim/jitter.h"
 
 namespace stepcast::sim {
 
-// Every op's time alone is multiplied by exp(sigma z), z standard normal by (seed, sample, op): communication by its
-// own sigma.
+// One of the samples of a jitter.
 struct JitterDraw {
-  double compute_sigma = 0;
-  double communication_sigma = 0;
-  std::uint64_t seed = 0;
+  JitterOptions options;
   std::uint64_t sample = 0;
 };
 
@@ -48,8 +46,7 @@ class AloneTimes {
     return free_exposed_ && w_.lane_of_transfer(t).exposed == *free_exposed_;
   }
   Duration transfer(std::uint32_t t) const {
-    const Duration alone =
-        free_exposed_ && w_.lane_of_transfer(t).exposed == *free_exposed_ ? Duration() : w_.price_of(t).cost.time;
+    const Duration alone = is_free_transfer(t) ? Duration() : w_.price_of(t).cost.time;
     return options_.jitter ? jittered(alone, t, true) : alone;
   }
 

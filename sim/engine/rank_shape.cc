@@ -146,7 +146,7 @@ void ShapeBuilder::add_communication(RankShape& shape, RankId rank, const progra
                                    .channel = part.channel,
                                    .message = true,
                                    .send = part.send,
-                                   .offset = forward_offset(part.offset, size),
+                                   .offset = program::member_position(part.offset, size),
                                    .exposed = exposed_by(program_, op)};
     if (!part.send) {
       add(wanted, std::nullopt);

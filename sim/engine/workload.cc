@@ -92,7 +92,7 @@ class WorkloadBuilder {
       const auto size = static_cast<std::int64_t>(program_.groups[group].members.size());
       const RankId sender = program::peer_of(
           program_, rank, {0, false, s.role, static_cast<std::int32_t>(s.offset), program::Channel::kMain});
-      key = {folding_.class_of_rank[sender.value], s.role, forward_offset(-s.offset, size)};
+      key = {folding_.class_of_rank[sender.value], s.role, program::member_position(-s.offset, size)};
     }
     const auto [it, is_new] = message_lane_.try_emplace({key, s.channel}, 0U);
     if (is_new) {

@@ -2,18 +2,16 @@
 // oracle, and everything a command asks for. Items are ops completed on a simulated rank.
 #include <benchmark/benchmark.h>
 
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "plan/lowering.h"
 #include "program/check.h"
 #include "sim/cost/analytic.h"
-#include "sim/cost/calibration_reader.h"
 #include "sim/engine/engine.h"
 #include "sim/folding.h"
 #include "sim/prediction.h"
 #include "tests/bench/large_scenario.h"
+#include "tests/sim/shipped_calibration.h"
 
 namespace stepcast::bench {
 namespace {
@@ -21,15 +19,7 @@ namespace {
 // A Program with its prices.
 struct Job {
   explicit Job(const plan::Scenario& scenario)
-      : program(plan::lower(scenario)), costs(scenario.cluster, calibration()) {}
-
-  static sim::Calibration calibration() {
-    const std::string file = std::string(STEPCAST_SOURCE_DIR) + "/scenarios/calibrations/h100-default.yaml";
-    std::ifstream in(file);
-    std::stringstream text;
-    text << in.rdbuf();
-    return sim::read_calibration(text.str(), file);
-  }
+      : program(plan::lower(scenario)), costs(scenario.cluster, testing::shipped_calibration("h100-default")) {}
 
   program::CheckedProgram program;
   sim::AnalyticCostModel costs;

@@ -66,7 +66,7 @@ TEST(Perturb, EffectsOfOneDeviceMultiplyAndAdd) {
   EXPECT_DOUBLE_EQ(two.nic_bandwidth, 1.0);
   EXPECT_FALSE(two.nic_down);
   EXPECT_DOUBLE_EQ(s.cluster.overrides[1].compute_time, 2.0);
-  EXPECT_DOUBLE_EQ(topology::compute_time_factor(s.cluster, 2), 3.0);
+  EXPECT_DOUBLE_EQ(topology::override_of(s.cluster, 2).compute_time, 3.0);
 }
 
 // NICs 0 and 1 of a node are those of its first device.
@@ -147,6 +147,7 @@ TEST(Placement, IsContiguousUnlessSaid) {
        {std::vector<std::string>{}, {"placement.nodes=contiguous"}, {"placement={nodes: contiguous, exclude: []}"}}) {
     const Scenario s = read_text(kPlain, settings).scenario;
     EXPECT_TRUE(s.placement.empty());
+    EXPECT_EQ(s.device_of(3), 3);
     EXPECT_EQ(s.cluster.nodes, 4);
   }
 }
@@ -155,6 +156,7 @@ TEST(Placement, IsContiguousUnlessSaid) {
 TEST(Placement, LeavesOutExcludedNodes) {
   const Scenario s = read_text(kPlain, {"placement.exclude=[4, 1, 17]"}).scenario;
   EXPECT_EQ(s.placement, (std::vector<std::int32_t>{0, 1, 4, 5, 6, 7, 10, 11}));
+  EXPECT_EQ(s.device_of(3), 5);
   EXPECT_EQ(s.cluster.nodes, 6);
   const program::Program p = lower(s);
   EXPECT_EQ(p.ranks[program::RankId(2)].device, 4);

@@ -3,30 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <numeric>
-#include <sstream>
 #include <string>
 
 #include "base/random.h"
 #include "plan/lowering.h"
 #include "sim/cost/analytic.h"
-#include "sim/cost/calibration_reader.h"
 #include "sim/prediction.h"
 #include "tests/plan/random_plan.h"
+#include "tests/sim/shipped_calibration.h"
 
 namespace stepcast {
 namespace {
 
 constexpr std::uint64_t kSeed = 20261130;
 constexpr std::uint64_t kPlans = 250;
-
-sim::Calibration calibration() {
-  std::ifstream in(std::string(STEPCAST_SOURCE_DIR) + "/scenarios/calibrations/h100-default.yaml");
-  std::stringstream text;
-  text << in.rdbuf();
-  return sim::read_calibration(text.str(), "h100-default.yaml");
-}
 
 class Draws {
  public:
@@ -109,7 +100,7 @@ bool same_times(const sim::Prediction& folded, const sim::Prediction& whole) {
 }
 
 TEST(Fabric, FoldedEqualsUnfoldedWithContentionOnAndOff) {
-  const sim::Calibration constants = calibration();
+  const sim::Calibration constants = testing::shipped_calibration("h100-default");
   std::uint64_t folded_plans = 0;
   std::uint64_t folded_links = 0;
   std::uint64_t contended = 0;
@@ -141,7 +132,7 @@ TEST(Fabric, FoldedEqualsUnfoldedWithContentionOnAndOff) {
 // A faster NIC, a wider spine or a faster device should never make a step longer. With contention it can: what starts
 // earlier may take a link from what matters more (a list-scheduling anomaly; Graham, 1969). Such cases are counted.
 TEST(Fabric, FasterPartsHardlyEverMakeALongerStep) {
-  const sim::Calibration constants = calibration();
+  const sim::Calibration constants = testing::shipped_calibration("h100-default");
   std::uint64_t cases = 0;
   std::uint64_t longer = 0;
   std::string which;

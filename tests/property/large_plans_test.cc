@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +10,8 @@
 #include "plan/lowering.h"
 #include "plan/scenario_reader.h"
 #include "sim/cost/analytic.h"
-#include "sim/cost/calibration_reader.h"
 #include "sim/prediction.h"
+#include "tests/sim/shipped_calibration.h"
 
 namespace stepcast {
 namespace {
@@ -41,13 +39,6 @@ struct Answer {
   }
 };
 
-sim::Calibration calibration() {
-  std::ifstream in(std::string(STEPCAST_SOURCE_DIR) + "/scenarios/calibrations/h100-default.yaml");
-  std::stringstream text;
-  text << in.rdbuf();
-  return sim::read_calibration(text.str(), "h100-default.yaml");
-}
-
 // `file` may be empty: settings only.
 Answer simulate(const std::string& file, const Settings& settings, const sim::SimOptions& options = {}) {
   config::ScenarioSource source;
@@ -56,7 +47,8 @@ Answer simulate(const std::string& file, const Settings& settings, const sim::Si
   plan::ReadScenario read = plan::read_scenario(source);
   plan::throw_if_violated(read);
   const program::CheckedProgram p(plan::lower(read.scenario));
-  const sim::AnalyticCostModel costs(read.scenario.cluster, calibration(), read.scenario.environment);
+  const sim::AnalyticCostModel costs(read.scenario.cluster, testing::shipped_calibration("h100-default"),
+                                     read.scenario.environment);
   sim::SimOptions quiet = options;
   quiet.record_events = false;
   return {std::move(read.scenario), sim::simulate(p, costs, quiet)};

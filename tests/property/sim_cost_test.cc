@@ -2,15 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/random.h"
 #include "sim/cost/analytic.h"
-#include "sim/cost/calibration_reader.h"
+#include "tests/sim/shipped_calibration.h"
 
 namespace stepcast::sim {
 namespace {
@@ -20,13 +18,6 @@ using program::DType;
 using program::Op;
 using program::OpKind;
 using program::TensorType;
-
-Calibration shipped() {
-  std::ifstream file(std::string(STEPCAST_SOURCE_DIR) + "/scenarios/calibrations/h100-default.yaml");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return read_calibration(text.str(), "h100-default");
-}
 
 // The rates of H100 nodes; what matters here is only that each can be raised.
 topology::Cluster node(std::int32_t nodes = 1) {
@@ -97,7 +88,7 @@ Duration price(const AnalyticCostModel& model, const PricedOp& p, std::int64_t m
 }
 
 TEST(CostProperty, FasterHardwareNeverSlowsAnOp) {
-  const Calibration constants = shipped();
+  const Calibration constants = testing::shipped_calibration("h100-default");
   const AnalyticCostModel before(node(), constants);
   topology::Cluster flops = node();
   flops.node.device.peak_bf16 = FlopsPerSecond(1500e12);
@@ -146,7 +137,7 @@ std::vector<std::int32_t> spread_group(std::int32_t nodes, std::int32_t per_node
 // vendor rate may make NCCL change the algorithm to one that is slower in truth: the known exception, in less than 2 %.
 TEST(CostProperty, FasterLinksSlowTransfersOnlyWhereNcclChangesItsMind) {
   constexpr std::int32_t kNodes = 16;
-  const Calibration constants = shipped();
+  const Calibration constants = testing::shipped_calibration("h100-default");
   Calibration better = constants;
   better.collective.ring *= 1.1;
   better.collective.tree *= 1.1;
@@ -197,7 +188,7 @@ TEST(CostProperty, FasterLinksSlowTransfersOnlyWhereNcclChangesItsMind) {
 }
 
 TEST(CostProperty, MoreWorkNeverTakesLess) {
-  const AnalyticCostModel model(node(), shipped());
+  const AnalyticCostModel model(node(), testing::shipped_calibration("h100-default"));
   const std::vector<std::int32_t> devices{0, 1, 2, 3};
   const PathClass path = model.path_class(devices);
   Duration reduce;

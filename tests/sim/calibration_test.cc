@@ -1,23 +1,17 @@
 // The calibration files that ship, and files with mistakes.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 
 #include "base/error.h"
 #include "sim/cost/calibration_reader.h"
+#include "tests/sim/shipped_calibration.h"
 
 namespace stepcast::sim {
 namespace {
 
-std::string text_of(const std::string& name) {
-  std::ifstream file(std::string(STEPCAST_SOURCE_DIR) + "/scenarios/calibrations/" + name + ".yaml");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+using testing::calibration_text;
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
@@ -36,7 +30,7 @@ std::vector<Problem> problems_of(const std::string& text) {
 
 TEST(Calibration, ShippedFilesReadAndEveryConstantHasMeaningUnitAndSource) {
   for (const std::string name : {"h100-default", "a100-default", "b200-default", "mi300x-default", "cpu-reference"}) {
-    const Calibration c = read_calibration(text_of(name), name);
+    const Calibration c = read_calibration(calibration_text(name), name);
     EXPECT_EQ(c.name, name);
     EXPECT_FALSE(c.devices.empty());
     // 4 of matmul, 7 of attention, 8 of memory, 4 of host, 8 of collectives, 3 of p2p, 2 of copies.
@@ -53,7 +47,7 @@ TEST(Calibration, ShippedFilesReadAndEveryConstantHasMeaningUnitAndSource) {
 
 TEST(Calibration, ReadsQuantitiesWithTheirUnits) {
   // The values the file states, in base units.
-  const Calibration c = read_calibration(text_of("h100-default"), "h100-default");
+  const Calibration c = read_calibration(calibration_text("h100-default"), "h100-default");
   EXPECT_DOUBLE_EQ(c.matmul_bf16, 0.715);
   EXPECT_EQ(c.collective.start, Duration(5'000'000));
   EXPECT_DOUBLE_EQ(c.collective.half_size, 3e6);
@@ -63,7 +57,7 @@ TEST(Calibration, ReadsQuantitiesWithTheirUnits) {
 }
 
 TEST(Calibration, ReportsEveryMistakeWithItsPlace) {
-  std::string text = text_of("h100-default");
+  std::string text = calibration_text("h100-default");
   text = replaced(text, "value: 0.715", "value: 0");   // a fraction must be above zero
   text = replaced(text, "value: 10 us", "value: 10");  // a bare number where a unit belongs
   text = replaced(text, "half_size:", "half_sise:");   // unknown, and the right one is missing
@@ -78,18 +72,30 @@ TEST(Calibration, ReportsEveryMistakeWithItsPlace) {
                                            "collective.half_size"}));
 }
 
-TEST(Calibration, ADeviceTakesTheLongestMatch) {
+TEST(Calibration, ADeviceIsNamedUpToTheEndOfItsNumber) {
   std::vector<Calibration> known(3);
   known[0].devices = {"H20", "A100"};
   known[1].devices = {"H200", "GH200"};
   known[2].devices = {"H20"};
-  EXPECT_EQ(calibration_for("H200-SXM-141GB", known), 1U);
-  EXPECT_EQ(calibration_for("H20-96GB", known), 0U);
-  EXPECT_EQ(calibration_for("B200", known), std::nullopt);
+  const auto named_by = [&](std::string_view device) {
+    std::vector<std::size_t> by;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      if (is_for(known[i], device)) by.push_back(i);
+    }
+    return by;
+  };
+  using Numbers = std::vector<std::size_t>;
+  EXPECT_EQ(named_by("H200-SXM-141GB"), Numbers{1});
+  EXPECT_EQ(named_by("H20-96GB"), (Numbers{0, 2}));
+  EXPECT_EQ(named_by("B200"), Numbers{});
+  EXPECT_TRUE(is_first_for(known[0], "h20-96GB"));
+  EXPECT_FALSE(is_first_for(known[0], "A100-SXM-80GB"));
 }
 
 TEST(Calibration, RefusesAFileOfAnotherSchema) {
-  EXPECT_EQ(problems_of(replaced(text_of("h100-default"), "stepcast/calibration/1", "stepcast/cluster/1")).size(), 1U);
+  EXPECT_EQ(
+      problems_of(replaced(calibration_text("h100-default"), "stepcast/calibration/1", "stepcast/cluster/1")).size(),
+      1U);
 }
 
 }  // namespace

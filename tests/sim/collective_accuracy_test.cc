@@ -9,25 +9,16 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <fstream>
 #include <numeric>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "sim/cost/analytic.h"
-#include "sim/cost/calibration_reader.h"
 #include "tests/sim/nccl_clusters.h"
+#include "tests/sim/shipped_calibration.h"
 
 namespace stepcast::sim {
 namespace {
-
-Calibration shipped(const std::string& name) {
-  std::ifstream file(std::string(STEPCAST_SOURCE_DIR) + "/scenarios/calibrations/" + name + ".yaml");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return read_calibration(text.str(), name);
-}
 
 struct Row {
   const char* source;
@@ -52,7 +43,8 @@ struct Result {
 
 Result predict(const Row& row) {
   const std::int32_t nodes = (row.gpus + row.node.per_node - 1) / row.node.per_node;
-  const AnalyticCostModel model(make_cluster(row.node, nodes), shipped(row.calibration), row.environment);
+  const AnalyticCostModel model(make_cluster(row.node, nodes), testing::shipped_calibration(row.calibration),
+                                row.environment);
   std::vector<std::int32_t> devices(static_cast<std::size_t>(row.gpus));
   std::iota(devices.begin(), devices.end(), 0);
   const PricedTransfer t = model.collective(row.op, Bytes(row.bytes), model.path_class(devices));

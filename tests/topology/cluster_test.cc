@@ -33,9 +33,9 @@ TEST(ComputeTimeFactor, MultipliesTheOverridesOfADevice) {
   Cluster cluster = testing::small_cluster(1, 8);
   cluster.overrides = {
       {.device = 3, .compute_time = 1.5}, {.device = 5, .compute_time = 4.0}, {.device = 3, .compute_time = 2.0}};
-  EXPECT_EQ(compute_time_factor(cluster, 3), 3.0);
-  EXPECT_EQ(compute_time_factor(cluster, 5), 4.0);
-  EXPECT_EQ(compute_time_factor(cluster, 0), 1.0);
+  EXPECT_EQ(override_of(cluster, 3).compute_time, 3.0);
+  EXPECT_EQ(override_of(cluster, 5).compute_time, 4.0);
+  EXPECT_EQ(override_of(cluster, 0).compute_time, 1.0);
 }
 
 // Factors multiply, latencies add, and one NIC that is down is down.

@@ -1,4 +1,4 @@
-// Rank order, groups and placement against groups written out by hand.
+// Rank order and groups against groups written out by hand.
 #include "topology/mesh.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,12 @@ namespace {
 
 using Groups = std::vector<std::vector<std::int32_t>>;
 
-Groups groups_over(const DeviceMesh& mesh, std::vector<std::string> axes) { return mesh.groups(axes); }
+Groups groups_over(const DeviceMesh& mesh, const std::vector<std::string>& axes) {
+  const MeshGroups flat = mesh.flat_groups(axes);
+  Groups groups;
+  for (std::size_t g = 0; g < flat.count(); ++g) groups.emplace_back(flat[g].begin(), flat[g].end());
+  return groups;
+}
 
 DeviceMesh mesh_of(std::string_view order, std::vector<Axis> sizes) { return make_mesh(order, sizes); }
 
@@ -89,7 +94,7 @@ TEST(DeviceMesh, GroupsPartitionTheRanksByDefinition) {
     const DeviceMesh mesh(axes);
     std::vector<int> seen(static_cast<std::size_t>(mesh.size()), 0);
     std::int32_t last_first = -1;
-    for (const auto& group : mesh.groups(chosen)) {
+    for (const auto& group : groups_over(mesh, chosen)) {
       ASSERT_EQ(static_cast<std::int64_t>(group.size()), expected_size) << "round " << round;
       ASSERT_TRUE(std::is_sorted(group.begin(), group.end()));
       ASSERT_GT(group.front(), last_first);
@@ -162,12 +167,6 @@ TEST(MakeMesh, LimitsTheNumberOfRanks) {
 TEST(MakeMesh, LetsAxesOfSizeOneBeLeftOutOnEitherSide) {
   EXPECT_EQ(mesh_of("tp", {{"tp", 2}, {"pp", 1}}).size(), 2);
   EXPECT_EQ(mesh_of("tp-cp-ep-dp-pp", {}).size(), 1);
-}
-
-TEST(ContiguousPlacement, PutsRankIOnDeviceI) {
-  EXPECT_EQ(contiguous_placement(4), (std::vector<std::int32_t>{0, 1, 2, 3}));
-  EXPECT_TRUE(contiguous_placement(0).empty());
-  EXPECT_THROW(contiguous_placement(-1), InternalError);
 }
 
 }  // namespace
