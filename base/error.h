@@ -58,6 +58,9 @@ class ProblemList {
  public:
   void add(Problem problem) { problems_.push_back(std::move(problem)); }
   void add(ErrorKind kind, std::string message, Location where = {}, std::vector<std::string> help = {});
+  void add_all(const ProblemList& others) {
+    problems_.insert(problems_.end(), others.problems_.begin(), others.problems_.end());
+  }
   bool empty() const { return problems_.empty(); }
   const std::vector<Problem>& problems() const { return problems_; }
   // Throws an Error with every problem, if there is one.

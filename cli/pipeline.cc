@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <latch>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -59,6 +60,17 @@ sim::AnalyticCostModel cost_model(const plan::Scenario& scenario, const sim::Cal
   return {scenario.cluster, calibration, scenario.environment};
 }
 
+class Countdown {
+ public:
+  explicit Countdown(std::latch& latch) : latch_(latch) {}
+  Countdown(const Countdown&) = delete;
+  Countdown& operator=(const Countdown&) = delete;
+  ~Countdown() { latch_.count_down(); }
+
+ private:
+  std::latch& latch_;
+};
+
 sim::SimOptions what_if(sim::Free kind, const sim::SimOptions& options) {
   sim::SimOptions changed = options;
   changed.fold = true;
@@ -68,33 +80,38 @@ sim::SimOptions what_if(sim::Free kind, const sim::SimOptions& options) {
 }
 
 // The answer, and the steps if each kind in use were free. What the Program has of communication is known before the
-// answer is, so both run at once; of the others, those count that take at least a thousandth of the step.
+// answer is, so those run beside it; of the others, those count that take at least a thousandth of the step.
 void run_all(const sim::Simulation& folded, const std::function<sim::Prediction()>& answer,
              const sim::SimOptions& options, Outcome& outcome) {
   std::vector<sim::Free> kinds = folded.communication_kinds();
   if (options.contention) kinds.push_back(sim::Free::kSlowdown);
-  std::vector<Duration> steps(kinds.size());
-  parallel_on(threads_for(kinds.size() + 1), kinds.size() + 1, [&](std::size_t i) {
-    if (i == 0) {
-      outcome.prediction = answer();
-    } else {
-      steps[i - 1] = folded.step(what_if(kinds[i - 1], options));
-    }
-  });
-  const std::vector<sim::Free> used = report::kinds_in_use(outcome.prediction);
-  std::vector<sim::SimOptions> more;
-  std::vector<sim::Free> more_kinds;
-  for (const sim::Free kind : used) {
-    const auto known = std::find(kinds.begin(), kinds.end(), kind);
-    if (known != kinds.end()) {
-      outcome.if_free.emplace_back(kind, steps[static_cast<std::size_t>(known - kinds.begin())]);
-    } else if (report::share_of_step(outcome.prediction, kind) >= 1e-3) {
-      more_kinds.push_back(kind);
-      more.push_back(what_if(kind, options));
-    }
+  const std::size_t certain = kinds.size();
+  for (int k = 1; k < sim::kFreeCount; ++k) {
+    const auto kind = static_cast<sim::Free>(k);
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
   }
-  const std::vector<Duration> more_steps = folded.steps(more, threads_for(more.size()));
-  for (std::size_t i = 0; i < more.size(); ++i) outcome.if_free.emplace_back(more_kinds[i], more_steps[i]);
+  std::latch answered(1);
+  std::vector<sim::Free> used;
+  const auto answer_first = [&] {
+    const Countdown on_any_exit(answered);
+    outcome.prediction = answer();
+    used = report::kinds_in_use(outcome.prediction);
+  };
+  const auto is_used = [&used](sim::Free kind) { return std::find(used.begin(), used.end(), kind) != used.end(); };
+  std::vector<std::optional<Duration>> steps(kinds.size());
+  // Pieces are taken in order, so whoever waits for the answer waits for one that is being worked on.
+  parallel_on(threads_for(kinds.size() + 1), kinds.size() + 1, [&](std::size_t piece) {
+    if (piece == 0) return answer_first();
+    const std::size_t k = piece - 1;
+    if (k >= certain) {
+      answered.wait();
+      if (!is_used(kinds[k]) || report::share_of_step(outcome.prediction, kinds[k]) < 1e-3) return;
+    }
+    steps[k] = folded.step(what_if(kinds[k], options));
+  });
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    if (steps[k] && is_used(kinds[k])) outcome.if_free.emplace_back(kinds[k], *steps[k]);
+  }
   std::sort(outcome.if_free.begin(), outcome.if_free.end());
 }
 

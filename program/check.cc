@@ -2,6 +2,7 @@
 // matched graph last, and only where everything matches.
 #include "program/check.h"
 
+#include <functional>
 #include <utility>
 
 #include "base/check.h"
@@ -35,21 +36,18 @@ struct OwnProblems {
   ProblemList form, shards, reads, aliases;
 };
 
-void add_own_problems(const Program& p, const std::vector<Resolution>& resolutions, const GroupSizes& sizes,
-                      ProblemList& problems) {
-  std::vector<OwnProblems> own(p.rank_programs.size());
-  parallel_for(own.size(), is_large(p), [&](std::size_t i) {
-    const RankProgramId r(i);
-    find_form_problems(p, r, resolutions[i], sizes, own[i].form);
-    find_shard_problems(p, r, sizes, own[i].shards);
-    find_unwritten_reads(p, r, own[i].reads);
-    find_aliased_operands(p, r, own[i].aliases);
-  });
-  // All of a part, then the next part, whoever found it when.
+void find_own_problems(const Program& p, RankProgramId r, const Resolution& resolution, const GroupSizes& sizes,
+                       OwnProblems& own) {
+  find_form_problems(p, r, resolution, sizes, own.form);
+  find_shard_problems(p, r, sizes, own.shards);
+  find_unwritten_reads(p, r, own.reads);
+  find_aliased_operands(p, r, own.aliases);
+}
+
+// All of a part, then the next part, whoever found it when.
+void add_own_problems(const Program& p, const std::vector<OwnProblems>& own, ProblemList& problems) {
   const auto add = [&](ProblemList OwnProblems::*part) {
-    for (const OwnProblems& found : own) {
-      for (const Problem& problem : (found.*part).problems()) problems.add(problem);
-    }
+    for (const OwnProblems& found : own) problems.add_all(found.*part);
   };
   add(&OwnProblems::form);
   find_missing_memberships(p, problems);
@@ -59,13 +57,8 @@ void add_own_problems(const Program& p, const std::vector<Resolution>& resolutio
   add(&OwnProblems::aliases);
 }
 
-void find_further_problems(const Program& p, const std::vector<Resolution>& resolutions, ProblemList& problems) {
-  find_operand_problems(p, problems);
-  const bool operands_fit = problems.empty();
-  std::vector<GroupClass> classes = classify_groups(p);
-  const GroupSizes sizes = group_sizes(p, classes);
-  add_own_problems(p, resolutions, sizes, problems);
-  if (!operands_fit) return;
+void find_communication_problems(const Program& p, const std::vector<Resolution>& resolutions,
+                                 std::vector<GroupClass> classes, const GroupSizes& sizes, ProblemList& problems) {
   find_part_problems(p, sizes, problems);
   const std::size_t before = problems.problems().size();
   const Matching matching = match(p, resolutions, std::move(classes), problems);
@@ -73,6 +66,29 @@ void find_further_problems(const Program& p, const std::vector<Resolution>& reso
   if (!has_cycle(MatchedGraph::of_programs(p, resolutions, matching))) return;
   for (Problem& problem : find_deadlock(MatchedGraph::of_ranks(p, resolutions, matching)))
     problems.add(std::move(problem));
+}
+
+// Rank programs and communication are looked at side by side, and beside them `beside` is called.
+void find_further_problems(const Program& p, const std::vector<Resolution>& resolutions, ProblemList& problems,
+                           const std::function<void()>& beside) {
+  find_operand_problems(p, problems);
+  const bool operands_fit = problems.empty();
+  std::vector<GroupClass> classes = classify_groups(p);
+  const GroupSizes sizes = group_sizes(p, classes);
+  std::vector<OwnProblems> own(p.rank_programs.size());
+  ProblemList communication;
+  // The longest pieces first.
+  parallel_for(own.size() + 2, is_large(p), [&](std::size_t piece) {
+    if (piece == 0) {
+      beside();
+    } else if (piece == 1) {
+      if (operands_fit) find_communication_problems(p, resolutions, std::move(classes), sizes, communication);
+    } else {
+      find_own_problems(p, RankProgramId(piece - 2), resolutions[piece - 2], sizes, own[piece - 2]);
+    }
+  });
+  add_own_problems(p, own, problems);
+  problems.add_all(communication);
 }
 
 std::vector<Resolution> resolve_all(const Program& p) {
@@ -89,7 +105,7 @@ std::vector<Problem> find_problems(const Program& p, const std::vector<Resolutio
   find_structure_problems(p, problems);
   if (!problems.empty()) return problems.problems();
   CHECK(resolutions.size() == p.rank_programs.size(), resolutions.size(), p.rank_programs.size());
-  find_further_problems(p, resolutions, problems);
+  find_further_problems(p, resolutions, problems, [] {});
   return problems.problems();
 }
 
@@ -97,15 +113,9 @@ CheckedProgram::CheckedProgram(Program p) : program_(std::move(p)) {
   ProblemList problems;
   find_structure_problems(program_, problems);
   problems.throw_if_any();
-  // The fingerprint looks at the Program alone: it is made beside the rest.
-  parallel_for(2, is_large(program_), [&](std::size_t task) {
-    if (task == 1) {
-      fingerprint_ = program::fingerprint(program_);
-      return;
-    }
-    resolutions_ = resolve_all(program_);
-    find_further_problems(program_, resolutions_, problems);
-  });
+  resolutions_ = resolve_all(program_);
+  // The fingerprint looks at the Program alone.
+  find_further_problems(program_, resolutions_, problems, [this] { fingerprint_ = program::fingerprint(program_); });
   problems.throw_if_any();
 }
 

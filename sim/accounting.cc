@@ -31,14 +31,14 @@ class Accountant {
     std::optional<std::uint32_t> read;
     for (std::uint32_t op = 0; op < shape_.op_count(); ++op) {
       last_host_read_.push_back(read.value_or(kNoOp));
-      if (shape_.ops[op]->kind == program::OpKind::kHostRead) read = op;
+      if (shape_.ops[op].is_host_read) read = op;
     }
   }
 
   TimeParts run(Duration step) {
     std::int64_t done = 0;  // everything before is accounted for
     for (std::uint32_t op = 0; op < shape_.op_count(); ++op) {
-      if (shape_.ops[op]->stream != Stream::kCompute) continue;
+      if (shape_.ops[op].stream != Stream::kCompute) continue;
       explain(op, done, begin(op));
       add_compute_op(op);
       done = end(op);
@@ -56,7 +56,7 @@ class Accountant {
 
   // Time on the compute stream: computing, unless a stack put communication there.
   void add_compute_op(std::uint32_t op) {
-    if (program::is_communication(shape_.ops[op]->kind)) {
+    if (program::is_communication(shape_.ops[op].op->kind)) {
       add_transfers(op, begin(op), end(op));
       return;
     }
@@ -106,17 +106,17 @@ class Accountant {
       if (end(before) >= issue(op) && (!latest || end(before) > end(*latest))) latest = before;
     };
     for (const std::uint32_t before : shape_.resolution->predecessors(op)) consider(before);
-    if (shape_.stream_previous[op] != kNoOp) consider(shape_.stream_previous[op]);
+    if (shape_.ops[op].stream_previous != kNoOp) consider(shape_.ops[op].stream_previous);
     return latest;
   }
 
   // Attributes [from, to), a part of the time `op` held its stream, and returns where that part starts (`to` if empty).
   std::int64_t add_busy(std::uint32_t op, std::int64_t from, std::int64_t to) {
     if (from >= to) return to;
-    if (program::is_communication(shape_.ops[op]->kind)) {
+    if (program::is_communication(shape_.ops[op].op->kind)) {
       add_transfers(op, from, to);
     } else {
-      const std::optional<Exposed> kind = exposed_on(shape_.ops[op]->stream);
+      const std::optional<Exposed> kind = exposed_on(shape_.ops[op].stream);
       CHECK(kind.has_value(), w_.describe(number_, op), from, to);
       exposed(*kind) += Duration(to - from);
     }
@@ -143,7 +143,7 @@ class Accountant {
         (*by_lane_)[{w_.lane_number(transfer), w_.price_number(transfer)}] += high - low;
       }
     }
-    exposed(exposed_by(w_.program(), *shape_.ops[op])) += Duration(moving);
+    exposed(exposed_by(w_.program(), *shape_.ops[op].op)) += Duration(moving);
     parts_.bubble += Duration(to - from - moving);
   }
 

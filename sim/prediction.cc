@@ -35,7 +35,7 @@ std::vector<trace::Event> events_of(const Workload& w, const Timeline& times, co
     const std::uint32_t call = shape.resolution->call_of[i];
     const OpTimes& t = times.ops[rank.first_op + i];
     events[i].id = trace::OpId{call, i - shape.resolution->first_op[call]};
-    events[i].stream = static_cast<std::uint8_t>(shape.ops[i]->stream);
+    events[i].stream = static_cast<std::uint8_t>(shape.ops[i].stream);
     events[i].issue = t.issue;
     events[i].begin = t.begin;
     events[i].transfer = transfer_start_of(w, times, rank, i);
@@ -144,12 +144,6 @@ Prediction Simulation::run(const SimOptions& options) const {
 
 Duration Simulation::step(const SimOptions& options) const {
   return step_of(run_engine(parts_->workload, engine_options(options)));
-}
-
-std::vector<Duration> Simulation::steps(std::span<const SimOptions> options, unsigned threads) const {
-  std::vector<Duration> steps(options.size());
-  parallel_on(threads, options.size(), [&](std::size_t i) { steps[i] = step(options[i]); });
-  return steps;
 }
 
 std::vector<Duration> Simulation::jittered_steps(const JitterOptions& jitter, const SimOptions& options,

@@ -128,8 +128,6 @@ class Simulation {
   // Times of steps with random op times, one per sample, in order of the samples. `fold` must have been false, else
   // equal ranks would draw equal times. Runs on up to `threads` threads; their number changes no result.
   std::vector<Duration> jittered_steps(const JitterOptions& jitter, const SimOptions& options, unsigned threads) const;
-  // The steps of several what-ifs, likewise.
-  std::vector<Duration> steps(std::span<const SimOptions> options, unsigned threads) const;
 
   // The kinds of communication that the Program has, in order.
   std::vector<Free> communication_kinds() const;

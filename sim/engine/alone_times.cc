@@ -15,10 +15,10 @@ AloneTimes::AloneTimes(const Workload& w, const EngineOptions& options)
 // Local ops on a communication or copy stream are part of that kind of time.
 bool AloneTimes::is_free(const RankShape& shape, std::uint32_t op) const {
   if (options_.free == Free::kOptimizer) {
-    return shape.ops[op]->stream == program::Stream::kCompute &&
+    return shape.ops[op].stream == program::Stream::kCompute &&
            shape.program->calls[shape.resolution->call_of[op]].tag.pass == program::Pass::kOptimizer;
   }
-  return exposed_on(shape.ops[op]->stream) == free_exposed_;
+  return exposed_on(shape.ops[op].stream) == free_exposed_;
 }
 
 Duration AloneTimes::jittered(Duration alone, std::uint32_t subject, bool communication) const {

@@ -116,14 +116,15 @@ class Simulator {
     SimTime host = queue_.now();
     bool issuing = true;
     for (std::uint32_t op = 0; op < shape.op_count(); ++op) {
-      const auto waits = static_cast<std::uint8_t>(shape.waits[op] + (issuing ? 0 : 1));  // for its issue
-      if (issuing) host = host + alone_.launch(shape, op);
-      times_.ops[r.first_op + op] = {host, {}, {}, shape.part_begin[op + 1] - shape.part_begin[op]};
+      const PricedOp& priced = shape.ops[op];
+      const auto waits = static_cast<std::uint8_t>(priced.waits + (issuing ? 0 : 1));  // for its issue
+      if (issuing) host = host + alone_.launch(priced);
+      times_.ops[r.first_op + op] = {host, {}, {}, priced.part_count};
       waits_[r.first_op + op] = waits;
       if (!issuing) continue;
       cursor_[rank] = op + 1;
       if (waits == 0) start_when_issued(rank, r.first_op + op);
-      issuing = shape.ops[op]->kind != program::OpKind::kHostRead;
+      issuing = !priced.is_host_read;
     }
   }
 
@@ -134,10 +135,10 @@ class Simulator {
     SimTime host = queue_.now();
     while (cursor_[rank] < shape.op_count()) {
       const std::uint32_t op = cursor_[rank]++;
-      host = host + alone_.launch(shape, op);
+      host = host + alone_.launch(shape.ops[op]);
       times_.ops[r.first_op + op].issue = host;
       release(rank, r.first_op + op);
-      if (shape.ops[op]->kind == program::OpKind::kHostRead) return;
+      if (shape.ops[op].is_host_read) return;
     }
   }
 
@@ -175,9 +176,10 @@ class Simulator {
   }
 
   void start_local(std::uint32_t rank, std::uint32_t op, const RankShape& shape, std::uint32_t own) {
+    const PricedOp& priced = shape.ops[own];
     const Duration alone = alone_.local(shape, own, op);
     if (contention_ && alone.ps > 0) {
-      contention_->start_local(rank, shape.ops[own]->stream, op, shape.local[own], alone, queue_.now());
+      contention_->start_local(rank, priced.stream, op, priced.local, alone, queue_.now());
     } else {
       queue_.schedule(queue_.now() + alone, kOpEnd + kWhatCount * rank, op);
     }
@@ -222,7 +224,7 @@ class Simulator {
     const RankShape& shape = w_.shape_of(r);
     const std::uint32_t own = op - r.first_op;
     for (const std::uint32_t next : shape.successors_of(own)) release(rank, r.first_op + next);
-    if (shape.ops[own]->kind == program::OpKind::kHostRead) issue_from(rank);
+    if (shape.ops[own].is_host_read) issue_from(rank);
   }
 
   // For the message of a broken invariant.

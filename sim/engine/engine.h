@@ -34,11 +34,9 @@ class AloneTimes {
  public:
   AloneTimes(const Workload& w, const EngineOptions& options);
 
-  Duration launch(const RankShape& shape, std::uint32_t op_in_rank) const {
-    return options_.free == Free::kHost ? Duration() : shape.launch[op_in_rank];
-  }
+  Duration launch(const PricedOp& op) const { return options_.free == Free::kHost ? Duration() : op.launch; }
   Duration local(const RankShape& shape, std::uint32_t op_in_rank, std::uint32_t op) const {
-    const Duration alone = free_local_ && is_free(shape, op_in_rank) ? Duration() : shape.local[op_in_rank].time;
+    const Duration alone = free_local_ && is_free(shape, op_in_rank) ? Duration() : shape.ops[op_in_rank].local.time;
     return options_.jitter ? jittered(alone, op, false) : alone;
   }
   // Costs nothing in this what-if: no time, and nothing of the device.

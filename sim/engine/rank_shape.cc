@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/check.h"
 #include "program/ops/rules.h"
@@ -23,23 +24,28 @@ void check_price(const TransferCost& c) {
 
 void link_successors(RankShape& shape) {
   const std::uint32_t n = shape.op_count();
-  shape.successor_begin.assign(n + 1, 0);
-  shape.waits.assign(n, 0);
   const auto for_each_edge = [&](auto&& visit) {
     for (std::uint32_t op = 0; op < n; ++op) {
-      if (shape.stream_previous[op] != kNoOp) visit(shape.stream_previous[op], op);
+      if (shape.ops[op].stream_previous != kNoOp) visit(shape.ops[op].stream_previous, op);
       for (const std::uint32_t before : shape.resolution->predecessors(op)) visit(before, op);
     }
   };
   for_each_edge([&](std::uint32_t before, std::uint32_t op) {
-    ++shape.successor_begin[before + 1];
-    ++shape.waits[op];
-    CHECK(shape.waits[op] < 200, op);
+    ++shape.ops[before].successor_count;
+    ++shape.ops[op].waits;
+    CHECK(shape.ops[op].waits < 200, op);
   });
-  for (std::uint32_t op = 0; op < n; ++op) shape.successor_begin[op + 1] += shape.successor_begin[op];
-  shape.successors.resize(shape.successor_begin[n]);
-  std::vector<std::uint32_t> fill(shape.successor_begin.begin(), shape.successor_begin.end() - 1);
-  for_each_edge([&](std::uint32_t before, std::uint32_t op) { shape.successors[fill[before]++] = op; });
+  std::uint32_t total = 0;
+  for (PricedOp& op : shape.ops) {
+    op.first_successor = total;
+    total += op.successor_count;
+    op.successor_count = 0;
+  }
+  shape.successors.resize(total);
+  for_each_edge([&](std::uint32_t before, std::uint32_t op) {
+    PricedOp& from = shape.ops[before];
+    shape.successors[from.first_successor + from.successor_count++] = op;
+  });
 }
 
 }  // namespace
@@ -92,10 +98,6 @@ void ShapeBuilder::add_ops(RankShape& shape, RankId rank, DeviceClass device) {
   last.fill(kNoOp);
   const std::uint32_t total = shape.resolution->op_count();
   shape.ops.reserve(total);
-  shape.launch.reserve(total);
-  shape.stream_previous.reserve(total);
-  shape.local.reserve(total);
-  shape.part_begin.reserve(total + 1);
   auto graph = r.graphs.begin();
   for (std::uint32_t call = 0; call < r.calls.size(); ++call) {
     while (graph != r.graphs.end() && call >= graph->end) ++graph;
@@ -105,20 +107,25 @@ void ShapeBuilder::add_ops(RankShape& shape, RankId rank, DeviceClass device) {
     const std::vector<program::Op>& ops = program_.segments[segment].ops;
     for (std::uint32_t i = 0; i < ops.size(); ++i) {
       const program::Op& op = ops[i];
-      std::uint32_t& previous = last[static_cast<std::size_t>(op.stream)];
-      shape.stream_previous.push_back(previous);
-      previous = shape.op_count();
-      shape.launch.push_back(!in_graph                ? launch(segment, i)
-                             : starts_graph && i == 0 ? costs_.graph_launch_time()
-                                                      : Duration());
-      shape.part_begin.push_back(static_cast<std::uint32_t>(shape.parts.size()));
+      PricedOp priced;
+      priced.op = &op;
+      priced.stream = op.stream;
+      priced.is_host_read = op.kind == OpKind::kHostRead;
+      priced.stream_previous = std::exchange(last[static_cast<std::size_t>(op.stream)], shape.op_count());
+      if (!in_graph) {
+        priced.launch = launch(segment, i);
+      } else if (starts_graph && i == 0) {
+        priced.launch = costs_.graph_launch_time();
+      }
+      const auto parts = [&shape] { return static_cast<std::uint32_t>(shape.parts.size()); };
+      priced.first_part = parts();
       const bool communicates = program::is_communication(op.kind);
       if (communicates) add_communication(shape, rank, op, segment, i);
-      shape.local.push_back(communicates || op.kind == OpKind::kJoin ? LocalCost() : local(segment, i, device));
-      shape.ops.push_back(&op);
+      priced.part_count = parts() - priced.first_part;
+      if (!communicates && op.kind != OpKind::kJoin) priced.local = local(segment, i, device);
+      shape.ops.push_back(priced);
     }
   }
-  shape.part_begin.push_back(static_cast<std::uint32_t>(shape.parts.size()));
   CHECK(shape.op_count() == total, shape.op_count(), total);
 }
 

@@ -43,15 +43,28 @@ struct CommunicationSlot {
   std::vector<std::uint32_t> prices{};  // like ops: numbers of TransferPrices; a receive has none
 };
 
+// One op of a rank, as the engine meets it: all it reads lies in one cache line.
+struct alignas(64) PricedOp {
+  const program::Op* op = nullptr;
+  LocalCost local;                        // of communication: nothing
+  Duration launch;                        // host time before the op is issued
+  std::uint32_t stream_previous = kNoOp;  // the op before on the same stream
+  std::uint32_t first_part = 0;           // in RankShape::parts
+  std::uint32_t part_count = 0;
+  std::uint32_t first_successor = 0;  // in RankShape::successors
+  std::uint32_t successor_count = 0;
+  std::uint8_t waits = 0;  // the predecessors it has, at most two per stream
+  program::Stream stream = program::Stream::kCompute;
+  bool is_host_read = false;
+};
+static_assert(sizeof(PricedOp) == 64);
+
 struct RankShape {
   program::RankProgramId id;
   const program::RankProgram* program = nullptr;
   const program::Resolution* resolution = nullptr;
   DeviceLimits limits;
-  std::vector<const program::Op*> ops;
-  std::vector<Duration> launch;                // host time before the op is issued
-  std::vector<std::uint32_t> stream_previous;  // the op before on the same stream, or kNoOp
-  std::vector<LocalCost> local;                // communication: nothing
+  std::vector<PricedOp> ops;
   std::vector<CommunicationSlot> slots;
 
   // An op's part in a transfer: one for a collective or message, several for an exchange.
@@ -60,19 +73,16 @@ struct RankShape {
     std::uint32_t sequence = 0;
   };
   std::vector<Part> parts;
-  std::vector<std::uint32_t> part_begin;  // by op, plus one past the end
 
   // Who waits for an op: the next op of its stream and the targets of its edges.
   std::vector<std::uint32_t> successors;
-  std::vector<std::uint32_t> successor_begin;  // by op, plus one past the end
-  std::vector<std::uint8_t> waits;             // by op: the predecessors it has, at most two per stream
 
   std::uint32_t op_count() const { return static_cast<std::uint32_t>(ops.size()); }
   std::span<const Part> parts_of(std::uint32_t op) const {
-    return std::span(parts).subspan(part_begin[op], part_begin[op + 1] - part_begin[op]);
+    return std::span(parts).subspan(ops[op].first_part, ops[op].part_count);
   }
   std::span<const std::uint32_t> successors_of(std::uint32_t op) const {
-    return std::span(successors).subspan(successor_begin[op], successor_begin[op + 1] - successor_begin[op]);
+    return std::span(successors).subspan(ops[op].first_successor, ops[op].successor_count);
   }
 };
 

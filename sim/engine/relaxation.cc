@@ -55,15 +55,16 @@ class LongestPaths {
     const std::uint32_t first = rank.first_op;
     for (std::uint32_t i = 0; i < shape.op_count(); ++i) {
       const std::uint32_t op = first + i;
-      weight_[issue(op)] = alone_.launch(shape, i);
+      weight_[issue(op)] = alone_.launch(shape.ops[i]);
       if (shape.parts_of(i).empty()) weight_[end(op)] = alone_.local(shape, i, op);
       if (i > 0) {
-        const bool blocks = shape.ops[i - 1]->kind == program::OpKind::kHostRead;
+        const bool blocks = shape.ops[i - 1].is_host_read;
         edges_.emplace_back(blocks ? end(op - 1) : issue(op - 1), issue(op));
       }
       edges_.emplace_back(issue(op), begin(op));
       edges_.emplace_back(begin(op), end(op));
-      if (shape.stream_previous[i] != kNoOp) edges_.emplace_back(end(first + shape.stream_previous[i]), begin(op));
+      if (shape.ops[i].stream_previous != kNoOp)
+        edges_.emplace_back(end(first + shape.ops[i].stream_previous), begin(op));
       for (const std::uint32_t before : shape.resolution->predecessors(i)) {
         edges_.emplace_back(end(first + before), begin(op));
       }
