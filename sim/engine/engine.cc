@@ -36,7 +36,7 @@ enum What : std::uint32_t {
 class Simulator {
  public:
   Simulator(const Workload& w, const EngineOptions& options)
-      : w_(w), alone_(w, options), times_(w), waits_(w.op_count()), cursor_(w.ranks().size()) {
+      : w_(w), alone_(w, options), times_(w), cursor_(w.ranks().size()) {
     if (options.contention && options.free != Free::kSlowdown) contention_.emplace(w);
     for (const Lane& lane : w.lanes()) {
       const TransferTimes waiting{{}, {}, static_cast<std::uint32_t>(lane.participants.size())};
@@ -119,8 +119,7 @@ class Simulator {
       const PricedOp& priced = shape.ops[op];
       const auto waits = static_cast<std::uint8_t>(priced.waits + (issuing ? 0 : 1));  // for its issue
       if (issuing) host = host + alone_.launch(priced);
-      times_.ops[r.first_op + op] = {host, {}, {}, priced.part_count};
-      waits_[r.first_op + op] = waits;
+      times_.ops[r.first_op + op] = {host, {}, {}, priced.part_count, waits};
       if (!issuing) continue;
       cursor_[rank] = op + 1;
       if (waits == 0) start_when_issued(rank, r.first_op + op);
@@ -144,7 +143,7 @@ class Simulator {
 
   // Starting an op never ends one, so nothing recurses however long a chain of zero-length ops is.
   void release(std::uint32_t rank, std::uint32_t op) {
-    if (--waits_[op] == 0) start_when_issued(rank, op);
+    if (--times_.ops[op].waits == 0) start_when_issued(rank, op);
   }
 
   void start_when_issued(std::uint32_t rank, std::uint32_t op) {
@@ -161,6 +160,7 @@ class Simulator {
     const SimulatedRank& r = w_.ranks()[rank];
     const RankShape& shape = w_.shape_of(r);
     const std::uint32_t own = op - r.first_op;
+    prefetch_after(shape, own, op);
     const std::span<const RankShape::Part> parts = shape.parts_of(own);
     if (parts.empty()) {
       start_local(rank, op, shape, own);
@@ -173,6 +173,13 @@ class Simulator {
       }
       if (--times_.transfers[t].missing == 0) start_transfer(t);
     }
+  }
+
+  // A rank's ops start nearly in the order of its list, but between two of them come those of all other ranks.
+  void prefetch_after(const RankShape& shape, std::uint32_t own, std::uint32_t op) const {
+    __builtin_prefetch(times_.ops.begin() + op + 2, 1);
+    __builtin_prefetch(times_.ops.begin() + op + 4, 1);
+    __builtin_prefetch(shape.ops.data() + own + 1);
   }
 
   void start_local(std::uint32_t rank, std::uint32_t op, const RankShape& shape, std::uint32_t own) {
@@ -236,7 +243,7 @@ class Simulator {
       for (std::uint32_t op = 0; op < cursor_[rank] && shown < 20; ++op) {
         // An op whose own turn has come, or that has begun and waits for a partner, says more than those behind it.
         const OpTimes& t = times_.ops[first + op];
-        if (waits_[first + op] > 0 || t.parts_left == 0) continue;
+        if (t.waits > 0 || t.parts_left == 0) continue;
         text += "\n  " + w_.describe(rank, op);
         ++shown;
       }
@@ -247,7 +254,6 @@ class Simulator {
   const Workload& w_;
   AloneTimes alone_;
   Timeline times_;
-  LargeTable<std::uint8_t> waits_;  // by op: what it still waits for before it starts
   EventQueue queue_;
   std::vector<std::uint32_t> cursor_;  // by rank: the next op its host issues
   std::optional<Contention> contention_;

@@ -121,6 +121,7 @@ struct OpTimes {
   SimTime begin;
   SimTime end;
   std::uint32_t parts_left;  // its transfers that have not ended
+  std::uint8_t waits;        // what it still waits for before it starts
 };
 
 struct TransferTimes {
