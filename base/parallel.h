@@ -2,34 +2,36 @@
 // depend on who does which.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <exception>
-#include <system_error>
-#include <thread>
+#include <functional>
 #include <vector>
 
 namespace stepcast {
 
 // Threads that work on `pieces` pieces, the caller's included: no more than the machine has cores, nor than eight.
-inline std::size_t thread_count(std::size_t pieces) {
-  constexpr std::size_t kMost = 8;
-  const std::size_t cores = std::max<std::size_t>(1, std::thread::hardware_concurrency());
-  return std::clamp<std::size_t>(pieces, 1, std::min(cores, kMost));
-}
+std::size_t thread_count(std::size_t pieces);
 
-// Calls body(i) for every i in [0, pieces) on up to `threads` threads, the caller's included, in no particular order;
-// on one thread in order. An exception of the lowest i that threw is rethrown once all are done.
+// Starts the threads that help with pieces of work; else the first work that wants them does. They stay, because a
+// new thread may wait some milliseconds for its first turn, and one that sleeps a tenth of one.
+void start_helpers();
+
+// Calls work() here, and at the same time on up to `helpers` of them that have nothing else to do. Returns when all
+// calls have. Work must not throw, and may itself ask for helpers.
+void call_with_helpers(std::size_t helpers, const std::function<void()>& work);
+
+// Calls body(i) for every i in [0, pieces) on up to `threads` threads, the caller's included; pieces are begun in
+// order. An exception of the lowest i that threw is rethrown once all are done.
 template <class Body>
 void parallel_on(std::size_t threads, std::size_t pieces, const Body& body) {
-  if (std::min(threads, pieces) <= 1) {
+  if (threads <= 1 || pieces <= 1) {
     for (std::size_t i = 0; i < pieces; ++i) body(i);
     return;
   }
   std::atomic<std::size_t> next{0};
   std::vector<std::exception_ptr> faults(pieces);
-  const auto work = [&] {
+  call_with_helpers((threads < pieces ? threads : pieces) - 1, [&] {
     for (std::size_t i = next++; i < pieces; i = next++) {
       try {
         body(i);
@@ -37,22 +39,14 @@ void parallel_on(std::size_t threads, std::size_t pieces, const Body& body) {
         faults[i] = std::current_exception();
       }
     }
-  };
-  std::vector<std::jthread> helpers;  // joined by their destructors
-  try {
-    for (std::size_t t = 1; t < std::min(threads, pieces); ++t) helpers.emplace_back(work);
-  } catch (const std::system_error&) {
-    // No more threads here: those there are do the work.
-  }
-  work();
-  helpers.clear();
+  });
   for (const std::exception_ptr& fault : faults) {
     if (fault) std::rethrow_exception(fault);
   }
 }
 
-// On the machine's cores. Starting a thread costs some 50 us: where the whole work is not `worth_threads`, the calls
-// are made here.
+// On the machine's cores. Where the whole work takes less than some 100 us it is not `worth_threads`: the calls are
+// made here.
 template <class Body>
 void parallel_for(std::size_t pieces, bool worth_threads, const Body& body) {
   parallel_on(worth_threads ? thread_count(pieces) : 1, pieces, body);

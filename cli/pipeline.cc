@@ -171,6 +171,7 @@ std::vector<Duration> jittered_steps(const Prepared& prepared, const sim::CostMo
 }  // namespace
 
 Prepared prepare(const config::ScenarioSource& source) {
+  start_helpers();
   Prepared prepared;
   prepared.read = plan::read_scenario(source);
   for (const std::string& note : prepared.read.notes) std::fprintf(stderr, "note: %s\n", note.c_str());

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <latch>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace stepcast {
@@ -20,6 +23,39 @@ TEST(ParallelFor, DoesEveryPieceOnce) {
 
 TEST(ParallelFor, DoesNothingForNoPieces) {
   parallel_for(0, true, [](std::size_t) { FAIL(); });
+}
+
+TEST(ParallelFor, CanBeUsedWithinItself) {
+  std::vector<std::vector<int>> calls(20, std::vector<int>(50, 0));
+  parallel_for(calls.size(), true,
+               [&](std::size_t i) { parallel_for(calls[i].size(), true, [&](std::size_t k) { ++calls[i][k]; }); });
+  EXPECT_EQ(calls, std::vector(20, std::vector<int>(50, 1)));
+}
+
+TEST(ParallelFor, CanBeUsedByManyThreadsAtOnce) {
+  std::vector<std::vector<int>> calls(6, std::vector<int>(500, 0));
+  {
+    std::vector<std::jthread> callers;
+    for (std::vector<int>& own : calls) {
+      callers.emplace_back([&own] { parallel_for(own.size(), true, [&own](std::size_t i) { ++own[i]; }); });
+    }
+  }
+  EXPECT_EQ(calls, std::vector(6, std::vector<int>(500, 1)));
+}
+
+// A piece may wait for an earlier one: that has been begun.
+TEST(ParallelFor, BeginsPiecesInOrder) {
+  std::latch first(1);
+  std::atomic<int> after{0};
+  parallel_for(4, true, [&](std::size_t i) {
+    if (i == 0) {
+      first.count_down();
+    } else {
+      first.wait();
+      ++after;
+    }
+  });
+  EXPECT_EQ(after, 3);
 }
 
 TEST(ParallelFor, RethrowsTheFaultOfTheLowestPiece) {
