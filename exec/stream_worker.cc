@@ -103,7 +103,8 @@ void run_kernel(RankRun& run, const Op& op, const IssuedOp& issued, StepContext&
   k.operands = issued.memory.operands;
   k.attributes = &op.attributes;
   k.kind = op.kind;
-  k.accumulate = op.kind == OpKind::kMatmul && op.operands.back().access == program::Access::kAccumulate;
+  const std::optional<std::size_t> result = program::accumulable_operand(op.kind);
+  k.accumulate = result && *result < op.operands.size() && op.operands[*result].access == program::Access::kAccumulate;
   k.step = context.step;
   k.seed = p.seed;
   if (op.index_role) {

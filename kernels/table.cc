@@ -39,6 +39,16 @@ Kernel reference_kernel(program::OpKind kind) {
       return cpu::attention_forward;
     case OpKind::kAttentionBackward:
       return cpu::attention_backward;
+    case OpKind::kOwnRows:
+      return cpu::own_rows;
+    case OpKind::kKvExtract:
+      return cpu::kv_extract;
+    case OpKind::kKvAccumulate:
+      return cpu::kv_accumulate;
+    case OpKind::kContextAttentionForward:
+      return cpu::context_attention_forward;
+    case OpKind::kContextAttentionBackward:
+      return cpu::context_attention_backward;
     case OpKind::kSwiGluForward:
       return cpu::swiglu_forward;
     case OpKind::kSwiGluBackward:

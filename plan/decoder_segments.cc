@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "plan/context_segments.h"
+
 namespace stepcast::plan {
 namespace {
 
@@ -82,6 +84,7 @@ void add_rotary(SegmentBuilder& b, const Context& c, OpKind kind, Ref qkv) {
   op.attributes.head_dim = static_cast<std::int32_t>(c.x.head_dim);
   op.attributes.batch = c.x.batch;
   op.attributes.value = c.scenario.model.rope_theta;
+  if (c.x.context > 1) op.index_role = c.roles.cp;
 }
 
 SegmentId column_forward(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
@@ -332,7 +335,7 @@ DecoderSegments build_decoder_segments(program::ProgramBuilder& b, const Roles& 
   d.qkv = build_column(c, "attn", "qkv", x.qkv, Rotary{true});
   d.gate_up = build_column(c, "mlp", "gate_up", 2 * x.ffn, Rotary{});
   d.logits = build_column(c, "head", "logits", x.vocab, Rotary{});
-  d.attention = build_attention(c);
+  d.attention = x.context > 1 ? build_context_attention(b, roles, x, s.plan.cp_comm) : build_attention(c);
   d.swiglu = build_swiglu(c);
   d.attn_out = build_row(c, "attn", "out", x.q);
   d.down = build_row(c, "mlp", "down", x.ffn);

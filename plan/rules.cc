@@ -27,6 +27,9 @@ std::vector<std::int64_t> divisors(std::int64_t n, std::int64_t limit, std::size
   return result;
 }
 
+// Ranks that together hold every parameter once for each share of a sequence.
+std::int64_t model_ranks_of(const Plan& plan) { return std::int64_t{plan.tp} * plan.cp * plan.pp; }
+
 std::string list_of(const std::vector<std::int64_t>& values) {
   std::vector<std::string> words;
   for (const std::int64_t value : values) words.push_back(text_of(value));
@@ -48,6 +51,7 @@ class RuleChecker {
     check_dp();
     check_sizes();
     check_tensor_parallel();
+    check_context_parallel();
     check_sequence_parallel();
     check_batch();
     check_pipeline();
@@ -64,13 +68,19 @@ class RuleChecker {
   void warn(std::string message) { report_.warnings.push_back(label_ + std::move(message)); }
 
   void check_world() {
-    const std::int64_t model_ranks = std::int64_t{plan_.tp} * plan_.pp;
-    const std::string product =
-        "tp * pp = " + text_of(plan_.tp) + " * " + text_of(plan_.pp) + " = " + text_of(model_ranks);
+    const std::int64_t model_ranks = model_ranks_of(plan_);
+    const bool context = plan_.cp > 1;
+    const std::int64_t stage_ranks = std::int64_t{plan_.tp} * plan_.cp;
+    const std::string product = std::string("tp * ") + (context ? "cp * " : "") + "pp = " + text_of(plan_.tp) + " * " +
+                                (context ? text_of(plan_.cp) + " * " : "") + text_of(plan_.pp) + " = " +
+                                text_of(model_ranks);
     if (s_.gpus % model_ranks != 0) {
       std::vector<std::string> help;
-      if (s_.gpus % plan_.tp == 0) {
-        help.push_back("pp " + list_of(divisors(s_.gpus / plan_.tp, s_.gpus)) + " with tp " + text_of(plan_.tp));
+      if (s_.gpus % stage_ranks == 0) {
+        help.push_back("pp " + list_of(divisors(s_.gpus / stage_ranks, s_.gpus)) + " with tp " + text_of(plan_.tp) +
+                       (context ? " and cp " + text_of(plan_.cp) : ""));
+      } else if (context && s_.gpus % plan_.tp == 0) {
+        help.push_back("cp " + list_of(divisors(s_.gpus / plan_.tp, s_.gpus)) + " with tp " + text_of(plan_.tp));
       } else {
         help.push_back("tp " + list_of(divisors(s_.gpus, s_.gpus)) + " divide " + text_of(s_.gpus) + " gpus");
       }
@@ -86,7 +96,7 @@ class RuleChecker {
       // Degrees of 2 stand for any: only the words of the order are judged here.
       const auto two = [](std::int32_t degree) { return degree > 1 ? 2 : 1; };
       const std::vector<topology::Axis> axes{
-          {"tp", two(plan_.tp)}, {"cp", 1}, {"ep", 1}, {"dp", two(plan_.dp)}, {"pp", two(plan_.pp)}};
+          {"tp", two(plan_.tp)}, {"cp", two(plan_.cp)}, {"ep", 1}, {"dp", two(plan_.dp)}, {"pp", two(plan_.pp)}};
       topology::make_mesh(plan_.rank_order, axes);
     } catch (const Error& fault) {
       for (const Problem& problem : fault.problems()) violate("plan.rank_order", problem.message, problem.help);
@@ -128,7 +138,7 @@ class RuleChecker {
 
   void check_dp() {
     if (dp_fits() || plan_.dp == 0) return;
-    const std::int64_t model_ranks = std::int64_t{plan_.tp} * plan_.pp;
+    const std::int64_t model_ranks = model_ranks_of(plan_);
     if (s_.gpus % model_ranks != 0) return;  // said of gpus
     const std::int64_t quotient = s_.gpus / model_ranks;
     std::vector<std::string> help{"dp " + text_of(quotient) + ", or leave it out"};
@@ -136,13 +146,13 @@ class RuleChecker {
     if (admits(gpus)) help.push_back("gpus " + text_of(gpus));
     violate("plan.dp",
             "dp " + text_of(plan_.dp) + " disagrees with gpus / (tp * cp * pp) = " + text_of(s_.gpus) + " / (" +
-                text_of(plan_.tp) + " * 1 * " + text_of(plan_.pp) + ") = " + text_of(quotient),
+                text_of(plan_.tp) + " * " + text_of(plan_.cp) + " * " + text_of(plan_.pp) + ") = " + text_of(quotient),
             std::move(help));
   }
 
   // Rules about the share of a data-parallel rank wait until there is one.
   bool dp_fits() const {
-    const std::int64_t model_ranks = std::int64_t{plan_.tp} * plan_.pp;
+    const std::int64_t model_ranks = model_ranks_of(plan_);
     return plan_.dp >= 1 && s_.gpus % model_ranks == 0 && plan_.dp == s_.gpus / model_ranks;
   }
 
@@ -228,19 +238,37 @@ class RuleChecker {
     violate("plan.tp", values + ": neither is a multiple of the other", help);
   }
 
-  void check_sequence_parallel() {
-    if (!plan_.sequence_parallel) return;
+  // A member holds two of 2 * cp equal parts of a sequence.
+  bool shares_are_whole() const { return plan_.cp == 1 || s_.training.sequence_length % (2 * plan_.cp) == 0; }
+
+  void check_context_parallel() {
+    if (shares_are_whole()) return;
     const std::int64_t sequence = s_.training.sequence_length;
+    const std::int64_t parts = 2 * std::int64_t{plan_.cp};
+    const std::int64_t below = sequence / parts * parts;
+    std::vector<std::string> help;
+    if (sequence % 2 == 0) help.push_back("cp " + list_of(divisors(sequence / 2, s_.gpus)));
+    help.push_back("sequence_length " + (below > 0 ? text_of(below) + " or " : "") + text_of(below + parts));
+    violate("plan.cp",
+            "sequence_length " + text_of(sequence) + " does not divide by 2 * cp = " + text_of(parts) +
+                ": each member holds two of that many equal parts",
+            std::move(help));
+  }
+
+  void check_sequence_parallel() {
+    if (!plan_.sequence_parallel || !shares_are_whole()) return;
+    const std::int64_t sequence = s_.training.sequence_length / plan_.cp;
+    const std::string name = plan_.cp > 1 ? "sequence_length / cp" : "sequence_length";
     const std::vector<std::string> help{"sequence_parallel: false", "tp " + list_of(divisors(sequence, s_.gpus))};
     if (megatron_ && sequence % plan_.tp != 0) {
       violate("plan.sequence_parallel",
-              "sequence_length " + text_of(sequence) + " does not divide by tp " + text_of(plan_.tp), help);
+              name + (plan_.cp > 1 ? " = " : " ") + text_of(sequence) + " does not divide by tp " + text_of(plan_.tp),
+              help);
     }
     const std::int64_t tokens = sequence * plan_.micro_batch_size;
     if (!megatron_ && tokens % plan_.tp != 0) {
       violate("plan.sequence_parallel",
-              "sequence_length * micro_batch_size = " + text_of(tokens) + " tokens do not divide by tp " +
-                  text_of(plan_.tp),
+              name + " * micro_batch_size = " + text_of(tokens) + " tokens do not divide by tp " + text_of(plan_.tp),
               help);
     }
   }
@@ -351,11 +379,11 @@ class RuleChecker {
         warn(values);
       }
     }
-    const bool tied_shards = plan_.zero == 3 && s_.model.tied_embeddings && plan_.dp > 1;
+    const bool tied_shards = plan_.zero == 3 && s_.model.tied_embeddings && plan_.replicas() > 1;
     if (!megatron_) {
       if (tied_shards) {
-        violate("plan.zero", "zero 3 with tied embeddings and dp " + text_of(plan_.dp),
-                {"zero 0 or 1", "model.tie_word_embeddings: false", "dp 1"}, ErrorKind::kUnsupported);
+        violate("plan.zero", "zero 3 with tied embeddings and dp * cp = " + text_of(plan_.replicas()),
+                {"zero 0 or 1", "model.tie_word_embeddings: false", "dp 1 and cp 1"}, ErrorKind::kUnsupported);
       }
       return;
     }

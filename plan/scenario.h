@@ -17,6 +17,9 @@ namespace stepcast::plan {
 
 enum class Framework : std::uint8_t { kPlain, kMegatronCore };
 enum class ScheduleKind : std::uint8_t { kGpipe, k1F1B, kInterleaved1F1B };
+// How context-parallel ranks see each other's keys: passed on in a ring beside the attention to those at hand, or
+// gathered before it.
+enum class ContextComm : std::uint8_t { kP2p, kAllGather };
 enum class RecomputeKind : std::uint8_t { kNone, kFull, kSelective };
 
 struct Recompute {
@@ -53,6 +56,8 @@ struct Training {
 
 struct Plan {
   std::int32_t tp = 1;
+  std::int32_t cp = 1;
+  ContextComm cp_comm = ContextComm::kP2p;
   std::int32_t pp = 1;
   std::int32_t vp = 1;
   std::int32_t dp = 1;
@@ -75,6 +80,9 @@ struct Plan {
   std::int64_t bucket_elements = 0;  // gradient bucket size; 0: one bucket
   bool overlap_grad_reduce = true;   // reduce a bucket as soon as it is complete, beside the backward pass
   std::string rank_order = "tp-cp-ep-dp-pp";
+
+  // Ranks that hold the same parameters, each with the gradient of its own tokens: what ZeRO shards over.
+  std::int32_t replicas() const { return dp * cp; }
 };
 
 // Random spread of op times: each op of each rank takes exp(sigma z) of its time, z standard normal, drawn anew per

@@ -12,7 +12,8 @@ struct Shapes {
   program::DType compute = program::DType::kBf16;
   program::DType gradients = program::DType::kF32;
   std::int64_t batch = 1;         // sequences per microbatch
-  std::int64_t tokens = 0;        // T: sequence * batch
+  std::int64_t context = 1;       // cp: members that share a sequence
+  std::int64_t tokens = 0;        // T: the share of a sequence * batch
   std::int64_t local_tokens = 0;  // T / tp under sequence parallelism, else T
   std::int64_t hidden = 0;
   std::int64_t heads = 0;  // per tp member, like all below
@@ -31,7 +32,8 @@ struct Shapes {
     x.compute = s.training.compute;
     x.gradients = s.training.gradients;
     x.batch = s.plan.micro_batch_size;
-    x.tokens = s.training.sequence_length * x.batch;
+    x.context = s.plan.cp;
+    x.tokens = s.training.sequence_length / x.context * x.batch;
     x.tensor_parallel = tp > 1;
     x.sequence_parallel = s.plan.sequence_parallel && tp > 1;
     x.local_tokens = x.sequence_parallel ? x.tokens / tp : x.tokens;
@@ -48,15 +50,19 @@ struct Shapes {
 };
 
 // Which ranks share a group of each role:
-//   tp, dp, pp   differ only in that axis
+//   tp, cp, dp, pp   differ only in that axis
+//   replicas     dp x cp: hold the same parameters; dp itself without context parallelism
 //   model        tp x pp: together they hold every parameter once
 //   world        all ranks
 //   embedding    the first and the last stage, where a tied table lives twice
 struct Roles {
-  program::RoleId tp, dp, pp, model, world, embedding;
+  program::RoleId tp, dp, pp, model, world, embedding, replicas, cp;
 
-  static Roles of(program::ProgramBuilder& b) {
-    return {b.role("tp"), b.role("dp"), b.role("pp"), b.role("model"), b.role("world"), b.role("embedding")};
+  static Roles of(program::ProgramBuilder& b, const Plan& plan) {
+    Roles r{b.role("tp"), b.role("dp"), b.role("pp"), b.role("model"), b.role("world"), b.role("embedding"), {}, {}};
+    r.replicas = plan.cp > 1 ? b.role("dp_cp") : r.dp;
+    if (plan.cp > 1) r.cp = b.role("cp");
+    return r;
   }
 };
 

@@ -225,7 +225,7 @@ class Layout {
   }
 
   void finish_flats() {
-    const std::int64_t parts = sharding_of(s_) == Sharding::kNone ? 1 : s_.plan.dp;
+    const std::int64_t parts = sharding_of(s_) == Sharding::kNone ? 1 : s_.plan.replicas();
     for (Flat& flat : out_.flats) {
       flat.chunk = (flat.elements + parts - 1) / parts;
       flat.elements = flat.chunk * parts;
@@ -249,7 +249,7 @@ class Layout {
 }  // namespace
 
 Sharding sharding_of(const Scenario& s) {
-  if (s.plan.dp == 1 || s.plan.zero == 0) return Sharding::kNone;
+  if (s.plan.replicas() == 1 || s.plan.zero == 0) return Sharding::kNone;
   return s.plan.zero == 1 ? Sharding::kOptimizer : Sharding::kParameters;
 }
 

@@ -19,6 +19,7 @@ Json plan_json(const plan::Scenario& s) {
   }
   Json json = {{"framework", to_string(s.framework)},
                {"tp", p.tp},
+               {"cp", p.cp},
                {"pp", p.pp},
                {"vp", p.vp},
                {"dp", p.dp},
@@ -32,6 +33,7 @@ Json plan_json(const plan::Scenario& s) {
                {"overlap", {{"grad_reduce", p.overlap_grad_reduce}}},
                {"bucket_elements", p.bucket_elements},
                {"rank_order", p.rank_order}};
+  if (p.cp > 1) json["cp_comm_type"] = to_string(p.cp_comm);
   if (p.zero == 3) {
     json["fsdp"] = {{"prefetch", p.fsdp.prefetch}, {"reshard_after_forward", p.fsdp.reshard_after_forward}};
   }

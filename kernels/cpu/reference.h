@@ -25,6 +25,11 @@ void rotary_forward(const KernelContext& context);
 void rotary_backward(const KernelContext& context);
 void attention_forward(const KernelContext& context);
 void attention_backward(const KernelContext& context);
+void own_rows(const KernelContext& context);
+void kv_extract(const KernelContext& context);
+void kv_accumulate(const KernelContext& context);
+void context_attention_forward(const KernelContext& context);
+void context_attention_backward(const KernelContext& context);
 void swiglu_forward(const KernelContext& context);
 void swiglu_backward(const KernelContext& context);
 

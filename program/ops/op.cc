@@ -21,6 +21,7 @@ constexpr std::array<KindRow, kOpKindCount> kKinds = {{
     {"add", OpCategory::kMemoryBound},
     {"accumulate", OpCategory::kMemoryBound},
     {"token_load", OpCategory::kMemoryBound},
+    {"own_rows", OpCategory::kMemoryBound},
     {"embedding_forward", OpCategory::kMemoryBound},
     {"embedding_backward", OpCategory::kMemoryBound},
     {"rmsnorm_forward", OpCategory::kMemoryBound},
@@ -31,6 +32,10 @@ constexpr std::array<KindRow, kOpKindCount> kKinds = {{
     {"rotary_backward", OpCategory::kMemoryBound},
     {"attention_forward", OpCategory::kAttention},
     {"attention_backward", OpCategory::kAttention},
+    {"kv_extract", OpCategory::kMemoryBound},
+    {"kv_accumulate", OpCategory::kMemoryBound},
+    {"context_attention_forward", OpCategory::kAttention},
+    {"context_attention_backward", OpCategory::kAttention},
     {"swiglu_forward", OpCategory::kMemoryBound},
     {"swiglu_backward", OpCategory::kMemoryBound},
     {"cross_entropy_max", OpCategory::kMemoryBound},
@@ -84,6 +89,19 @@ std::string_view to_string(Channel channel) {
 }
 
 OpCategory category_of(OpKind kind) { return row(kind).category; }
+std::optional<std::size_t> accumulable_operand(OpKind kind) {
+  switch (kind) {
+    case OpKind::kMatmul:
+    case OpKind::kContextAttentionForward:
+      return 2;
+    case OpKind::kContextAttentionBackward:
+    case OpKind::kAdam:
+      return 5;
+    default:
+      return std::nullopt;
+  }
+}
+
 bool is_collective(OpKind kind) { return category_of(kind) == OpCategory::kCollective; }
 bool is_p2p(OpKind kind) { return category_of(kind) == OpCategory::kP2p; }
 

@@ -4,7 +4,9 @@
 //
 // Operand order and shapes: T tokens held by the rank, row t = position * batch + sequence; h hidden; r read, w write,
 // a accumulate = read and write in place. f32 and i32 operands are named; others are of the compute type. "Own part n":
-// with an index role of n members, the index-th of n equal parts of the operand is used.
+// with an index role of n members, the index-th of n equal parts of the operand is used. "Own share": of 2n equal parts
+// of a sequence, part `index` and part 2n - 1 - index, in this order: under the causal mask all members then have the
+// same work (the zigzag order of Megatron-Core and Transformer Engine).
 // clang-format off
 //   zero_fill            out w
 //   copy                 in r, out w                      same type and elements; crosses spaces for h2d and d2h
@@ -13,6 +15,7 @@
 //   accumulate           in r, out a                      out += in; types may differ
 //   token_load           tokens w i32 [T], targets w i32 [T]
 //                                                         index role dp; sample (dp*microbatches + count)*batch + row
+//   own_rows             in r [n*R ...], out w [R ...]    own share of the rows
 //   embedding_forward    tokens r, table r [V,h], out w [T,h]
 //                                                         index role tp: this holder's V rows; others give zero
 //   embedding_backward   tokens r, dout r [T,h], dtable a [V,h]          index role tp
@@ -21,9 +24,18 @@
 //   rmsnorm_backward_weight   dy r, x r, rstd r, dweight a [h]
 //   matmul               a r, b r, c w|a                  see MatmulForm
 //   rotary_forward, rotary_backward   qkv a [T,(heads+2*kv_heads)*head_dim]
-//                                                         value = theta; rotates q and k in place
+//                                                         value = theta; rotates q and k in place; with an
+//                                                         index role the rows are the own share
 //   attention_forward    qkv r, out w [T,heads*head_dim], lse w f32 [T,heads]     causal; batch sequences interleaved
 //   attention_backward   dout r, qkv r, out r, lse r, dqkv w
+//   kv_extract           qkv r, kv w [T,2*kv_heads*head_dim]             the columns of k and v
+//   kv_accumulate        dkv r [T,2*kv_heads*head_dim], dqkv a           dqkv's k and v columns += dkv
+//   context_attention_forward    qkv r, kv r [P,2*kv_heads*head_dim], out w|a, lse w|a     index role; queries are of
+//                                                         the own share; P = T: keys of the share of the member `count`
+//                                                         before; P = n*T: of all members' in member order. `a` merges
+//                                                         into what out and lse hold of other keys
+//   context_attention_backward   dout r, qkv r, kv r, out r, lse r, dqkv w|a, dkv w        out and lse are of all keys;
+//                                                         k and v columns of dqkv become zero (w) or stay (a)
 //   swiglu_forward       gate_up r [T,2f], out w [T,f]    out = silu(gate) * up; gate is the first f columns
 //   swiglu_backward      dout r, gate_up r, dgate_up w
 //   cross_entropy_max    logits r [T,V], max w f32 [T]
@@ -66,6 +78,7 @@ enum class OpKind : std::uint8_t {
   kAdd,
   kAccumulate,
   kTokenLoad,
+  kOwnRows,
   kEmbeddingForward,
   kEmbeddingBackward,
   kRmsNormForward,
@@ -76,6 +89,10 @@ enum class OpKind : std::uint8_t {
   kRotaryBackward,
   kAttentionForward,
   kAttentionBackward,
+  kKvExtract,
+  kKvAccumulate,
+  kContextAttentionForward,
+  kContextAttentionBackward,
   kSwiGluForward,
   kSwiGluBackward,
   kCrossEntropyMax,
@@ -95,7 +112,7 @@ enum class OpKind : std::uint8_t {
   kJoin,
   kHostRead,
 };
-inline constexpr int kOpKindCount = 34;
+inline constexpr int kOpKindCount = 39;
 
 // What prices an op and what the report groups it by.
 enum class OpCategory : std::uint8_t { kMatmul, kAttention, kMemoryBound, kOptimizer, kCollective, kP2p, kCopy, kSync };
@@ -118,7 +135,7 @@ struct Attributes {
   std::int32_t kv_heads = 0;
   std::int32_t head_dim = 0;
   std::int64_t batch = 1;         // sequences interleaved in the token rows
-  std::int64_t count = 0;         // token_load: microbatch; broadcast: root member; sum_squares: parts
+  std::int64_t count = 0;         // token_load: microbatch; broadcast: root; sum_squares: parts; context: steps back
   std::int64_t microbatches = 0;  // token_load: microbatches per data-parallel rank
   std::int64_t vocab = 0;         // token_load: tokens are below it
   double value = 0;               // eps, theta, scale, maximum norm: see the kind
@@ -175,6 +192,8 @@ std::string_view to_string(OpKind kind);
 std::string_view to_string(Channel channel);
 std::optional<OpKind> op_kind_from(std::string_view name);
 OpCategory category_of(OpKind kind);
+// The operand that a kind may write or accumulate (w|a above).
+std::optional<std::size_t> accumulable_operand(OpKind kind);
 bool is_collective(OpKind kind);
 bool is_p2p(OpKind kind);
 inline bool is_communication(OpKind kind) { return is_collective(kind) || is_p2p(kind); }

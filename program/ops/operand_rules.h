@@ -56,6 +56,9 @@ class OperandRules {
 // The rules of one family of kinds each.
 void check_elementwise(OperandRules& r);
 void check_layer(OperandRules& r);
+void check_context(OperandRules& r);
+// Heads and batch of rotary and attention ops; operand `qkv` holds queries, keys and values.
+void check_heads(OperandRules& r, std::size_t qkv);
 void check_loss(OperandRules& r);
 void check_optimizer(OperandRules& r);
 void check_communication(OperandRules& r);

@@ -127,6 +127,12 @@ void check_kind(OperandRules& r) {
     case OpKind::kCrossEntropyLoss:
     case OpKind::kCrossEntropyBackward:
       return check_loss(r);
+    case OpKind::kOwnRows:
+    case OpKind::kKvExtract:
+    case OpKind::kKvAccumulate:
+    case OpKind::kContextAttentionForward:
+    case OpKind::kContextAttentionBackward:
+      return check_context(r);
     case OpKind::kSumSquares:
     case OpKind::kClipFactor:
     case OpKind::kAdam:

@@ -94,20 +94,6 @@ void check_matmul(OperandRules& r) {
 // Keeps widths far from overflow.
 constexpr std::int32_t kMostHeads = 1 << 20;
 
-// Heads and batch of rotary and attention ops; `qkv` is the operand that holds queries, keys and values.
-void check_heads(OperandRules& r, std::size_t qkv) {
-  const Attributes& a = r.op().attributes;
-  r.has_float(qkv, "qkv");
-  r.has_rank(qkv, "qkv", 2);
-  r.require(a.heads > 0 && a.kv_heads > 0 && a.heads % a.kv_heads == 0, "kv_heads must divide heads, both above 0");
-  r.require(a.head_dim > 0 && a.head_dim < kMostHeads && a.heads < kMostHeads,
-            "head_dim must be above 0, it and heads below 2^20");
-  if (!r.ok()) return;
-  const std::int64_t width = (std::int64_t{a.heads} + 2 * std::int64_t{a.kv_heads}) * a.head_dim;
-  r.has_shape(qkv, "qkv", {r.dim(qkv, 0), width});
-  r.require(a.batch > 0 && r.dim(qkv, 0).bound % a.batch == 0, "batch must divide the token rows");
-}
-
 void check_rotary(OperandRules& r) {
   if (!r.count(1, 1)) return;
   const Attributes& a = r.op().attributes;
@@ -115,6 +101,7 @@ void check_rotary(OperandRules& r) {
   check_heads(r, 0);
   r.require(a.head_dim % 2 == 0, "head_dim must be even: rotary turns pairs");
   r.require(a.value > 0 && std::isfinite(a.value), "value (theta) must be above 0");
+  r.require(!r.op().index_role || r.dim(0, 0).bound % (2 * a.batch) == 0, "2 * batch must divide the rows of a share");
 }
 
 void check_attention(OperandRules& r) {
@@ -152,6 +139,19 @@ void check_swiglu(OperandRules& r) {
 }
 
 }  // namespace
+
+void check_heads(OperandRules& r, std::size_t qkv) {
+  const Attributes& a = r.op().attributes;
+  r.has_float(qkv, "qkv");
+  r.has_rank(qkv, "qkv", 2);
+  r.require(a.heads > 0 && a.kv_heads > 0 && a.heads % a.kv_heads == 0, "kv_heads must divide heads, both above 0");
+  r.require(a.head_dim > 0 && a.head_dim < kMostHeads && a.heads < kMostHeads,
+            "head_dim must be above 0, it and heads below 2^20");
+  if (!r.ok()) return;
+  const std::int64_t width = (std::int64_t{a.heads} + 2 * std::int64_t{a.kv_heads}) * a.head_dim;
+  r.has_shape(qkv, "qkv", {r.dim(qkv, 0), width});
+  r.require(a.batch > 0 && r.dim(qkv, 0).bound % a.batch == 0, "batch must divide the token rows");
+}
 
 void check_layer(OperandRules& r) {
   switch (r.op().kind) {

@@ -1,5 +1,6 @@
 // FLOPs, memory traffic and message sizes. Attention counts two matmuls of 2*s*s*head_dim per head and sequence, halved
-// by the causal mask; its backward is 5 matmuls for 2, hence 2.5 times (Dao, FlashAttention-2, 2023, section 4).
+// by the causal mask; its backward is 5 matmuls for 2, hence 2.5 times (Dao, FlashAttention-2, 2023, section 4). Under
+// context parallelism a share sees half of the pairs with any other share, and of all of them together half.
 #include <algorithm>
 
 #include "base/check.h"
@@ -34,14 +35,15 @@ void add_matmul(Work& w, const Op& op, std::span<const TensorType> types) {
   w.flops = Flops(2.0 * static_cast<double>(w.m) * static_cast<double>(w.n) * static_cast<double>(w.k));
 }
 
-Flops attention_flops(const Op& op, std::int64_t tokens) {
+Flops attention_flops(const Op& op, std::span<const TensorType> types) {
   const Attributes& a = op.attributes;
   CHECK(a.batch > 0, a.batch);
-  const std::int64_t positions = tokens / a.batch;
-  const auto sequence = static_cast<double>(positions);
+  const AttentionOperands at = attention_operands(op.kind);
+  const std::int64_t positions = types[at.keys].shape.extent(0) / a.batch;
+  const auto tokens = static_cast<double>(types[at.queries].shape.extent(0));
   const double width = static_cast<double>(a.heads) * static_cast<double>(a.head_dim);
-  const double forward = 2.0 * static_cast<double>(tokens) * sequence * width;
-  return Flops(op.kind == OpKind::kAttentionForward ? forward : 2.5 * forward);
+  const double forward = 2.0 * tokens * static_cast<double>(positions) * width;
+  return Flops(at.forward ? forward : 2.5 * forward);
 }
 
 Bytes message_of(const Op& op, std::span<const TensorType> types) {
@@ -55,6 +57,21 @@ Bytes message_of(const Op& op, std::span<const TensorType> types) {
 
 }  // namespace
 
+AttentionOperands attention_operands(OpKind kind) {
+  switch (kind) {
+    case OpKind::kAttentionForward:
+      return {true, 0, 0};
+    case OpKind::kAttentionBackward:
+      return {false, 1, 1};
+    case OpKind::kContextAttentionForward:
+      return {true, 0, 1};
+    case OpKind::kContextAttentionBackward:
+      return {false, 1, 2};
+    default:
+      CHECK(false, to_string(kind));
+  }
+}
+
 Work work_of(const Op& op, std::span<const TensorType> operands) {
   CHECK(op.operands.size() == operands.size(), op.operands.size(), operands.size());
   Work w;
@@ -62,8 +79,7 @@ Work work_of(const Op& op, std::span<const TensorType> operands) {
     add_traffic(w, op.operands[i].access, touched_bytes(op, operands, i));
   }
   if (op.kind == OpKind::kMatmul) add_matmul(w, op, operands);
-  if (op.kind == OpKind::kAttentionForward) w.flops = attention_flops(op, operands[0].shape.extent(0));
-  if (op.kind == OpKind::kAttentionBackward) w.flops = attention_flops(op, operands[1].shape.extent(0));
+  if (category_of(op.kind) == OpCategory::kAttention) w.flops = attention_flops(op, operands);
   if (is_communication(op.kind)) w.message = message_of(op, operands);
   return w;
 }

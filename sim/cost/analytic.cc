@@ -159,12 +159,12 @@ double AnalyticCostModel::matmul_seconds(const Op& op, std::span<const TensorTyp
 }
 
 double AnalyticCostModel::attention_seconds(const Op& op, std::span<const TensorType> operands) const {
-  const bool forward = op.kind == OpKind::kAttentionForward;
-  const AttentionConstants& c = forward ? calibration_.attention_forward : calibration_.attention_backward;
-  const TensorType& qkv = operands[forward ? 0 : 1];
+  const program::AttentionOperands at = program::attention_operands(op.kind);
+  const AttentionConstants& c = at.forward ? calibration_.attention_forward : calibration_.attention_backward;
+  const TensorType& qkv = operands[at.queries];
   const program::Attributes& a = op.attributes;
   // The causal mask halves the mean number of keys a query sees.
-  const double sequence = static_cast<double>(qkv.shape.extent(0)) / static_cast<double>(a.batch) / 2;
+  const double sequence = static_cast<double>(operands[at.keys].shape.extent(0)) / static_cast<double>(a.batch) / 2;
   const double parallel = static_cast<double>(a.heads) * static_cast<double>(a.batch);
   const double slowdown = (1 + c.head_dim_half / static_cast<double>(a.head_dim)) * (1 + c.sequence_half / sequence) *
                           (1 + calibration_.attention_heads_half / parallel);
@@ -214,7 +214,7 @@ LocalCost AnalyticCostModel::local_cost(const Op& op, std::span<const TensorType
     return duration_rounded_up(copy_seconds(count_of(std::max(work.read, work.written))));
   }
   const bool matmul = op.kind == OpKind::kMatmul;
-  const bool attention = op.kind == OpKind::kAttentionForward || op.kind == OpKind::kAttentionBackward;
+  const bool attention = program::category_of(op.kind) == program::OpCategory::kAttention;
   const double bytes = count_of(work.read + work.written);
   double seconds = 0;
   if (matmul) {

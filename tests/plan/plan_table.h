@@ -59,6 +59,18 @@ inline std::vector<TinyPlan> plan_table() {
       {.name = "tied_pp2", .pp = 2, .tied = true},
       {.name = "tied_dp2_pp2_zero1", .dp = 2, .pp = 2, .zero = 1, .tied = true},
       {.name = "tied_tp2_pp2", .tp = 2, .pp = 2, .tied = true},
+      {.name = "cp2", .cp = 2},
+      {.name = "cp4", .cp = 4},
+      {.name = "cp2_tp2_sp", .tp = 2, .sequence_parallel = true, .cp = 2},
+      {.name = "cp2_dp2_zero1", .dp = 2, .zero = 1, .cp = 2},
+      {.name = "cp2_dp2_zero3", .dp = 2, .zero = 3, .cp = 2},
+      {.name = "cp2_pp2_micro_batch2", .pp = 2, .micro_batch = 2, .cp = 2},
+      {.name = "cp4_recompute_core", .recompute = core, .cp = 4},
+      {.name = "cp2_allgather", .cp = 2, .cp_comm = ContextComm::kAllGather},
+      {.name = "cp4_allgather", .cp = 4, .cp_comm = ContextComm::kAllGather},
+      {.name = "cp2_tp2_allgather", .tp = 2, .cp = 2, .cp_comm = ContextComm::kAllGather},
+      {.name = "cp2_dp2_allgather", .dp = 2, .cp = 2, .cp_comm = ContextComm::kAllGather},
+      {.name = "cp2_micro_batch2_allgather", .micro_batch = 2, .cp = 2, .cp_comm = ContextComm::kAllGather},
   };
 }
 

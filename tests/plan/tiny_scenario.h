@@ -39,6 +39,8 @@ struct TinyPlan {
   std::int64_t bucket_elements = 4000;    // several buckets for the tiny model
   bool tied = false;
   bool overlap = true;
+  std::int32_t cp = 1;
+  ContextComm cp_comm = ContextComm::kP2p;
 };
 
 // Learning rate 1e-3, betas 0.9 and 0.95, eps 1e-8, initial std 0.02, clipping at norm 1.
@@ -66,7 +68,7 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.cluster.node.device.memory = Bytes(std::int64_t{1} << 30);
   s.cluster.node.device.memory_bandwidth = BytesPerSecond(1e9);
   s.cluster.node.host_link = BytesPerSecond(1e9);
-  s.gpus = std::int64_t{p.dp} * p.tp * p.pp;
+  s.gpus = std::int64_t{p.dp} * p.tp * p.cp * p.pp;
   s.training.sequence_length = shape.sequence;
   s.training.global_batch_size = shape.global_batch;
   s.training.compute = shape.compute;
@@ -76,6 +78,8 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.plan.pp = p.pp;
   s.plan.vp = p.vp;
   s.plan.dp = p.dp;
+  s.plan.cp = p.cp;
+  s.plan.cp_comm = p.cp_comm;
   s.plan.sequence_parallel = p.sequence_parallel;
   s.plan.zero = p.zero;
   s.plan.fsdp.reshard_after_forward = p.reshard;

@@ -28,9 +28,10 @@ TEST(CheckOperands, RefusesEveryOtherAccess) {
       for (const Access access : {Access::kRead, Access::kWrite, Access::kAccumulate}) {
         SampleOp changed = s;
         changed.op.operands[i].access = access;
-        // A matmul may write or accumulate its result, adam its weight.
-        const bool either = (s.op.kind == OpKind::kMatmul && i == 2) || (s.op.kind == OpKind::kAdam && i == 5);
-        const bool fits = access == s.op.operands[i].access || (either && access == Access::kAccumulate);
+        // A matmul may write or accumulate its result, adam its weight, attention to a share the queries' gradient; its
+        // output and log-sum-exp go together.
+        const bool either = accumulable_operand(s.op.kind) == i && s.op.kind != OpKind::kContextAttentionForward;
+        const bool fits = access == s.op.operands[i].access || (either && access != Access::kRead);
         EXPECT_EQ(check_operands(changed.op, changed.types).empty(), fits) << s.op.name << " operand " << i;
       }
     }

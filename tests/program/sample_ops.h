@@ -71,6 +71,22 @@ inline std::vector<SampleOp> layer_samples() {
     a.batch = 2;
     if (rotary) a.value = 10000;
   }
+  // Context parallelism over two members: shares of 4 of 8 rows.
+  const TensorType kv = bf16({4, 4});
+  const auto share = [&](OpKind kind, const std::vector<SampleOperand>& operands) {
+    Attributes& a = add(kind, operands);
+    a.heads = 2;
+    a.kv_heads = 1;
+    a.head_dim = 2;
+    a.batch = 2;
+    all.back().op.index_role = RoleId(0);
+  };
+  share(OpKind::kOwnRows, {{R, bf16({8, 6})}, {W, x}});
+  share(OpKind::kKvExtract, {{R, qkv}, {W, kv}});
+  share(OpKind::kKvAccumulate, {{R, kv}, {A, qkv}});
+  share(OpKind::kContextAttentionForward, {{R, qkv}, {R, bf16({8, 4})}, {W, attn}, {W, lse}});
+  share(OpKind::kContextAttentionForward, {{R, qkv}, {R, kv}, {A, attn}, {A, lse}});
+  share(OpKind::kContextAttentionBackward, {{R, attn}, {R, qkv}, {R, kv}, {R, attn}, {R, lse}, {A, qkv}, {W, kv}});
   add(OpKind::kSwiGluForward, {{R, bf16({4, 16})}, {W, bf16({4, 8})}});
   add(OpKind::kSwiGluBackward, {{R, bf16({4, 8})}, {R, bf16({4, 16})}, {W, bf16({4, 16})}});
   const TensorType logits = bf16({4, 10});
