@@ -32,6 +32,7 @@ std::vector<bool> used_roles(const Program& p, const RankProgram& r) {
     for (const Op& op : p.segments[SegmentId(i)].ops) {
       if (op.group) used[op.group->value] = true;
       if (op.index_role) used[op.index_role->value] = true;
+      if (op.sample_role) used[op.sample_role->value] = true;
       for (const P2pPart& part : op.parts) used[part.role.value] = true;
     }
   }

@@ -28,6 +28,26 @@ void attention_backward(const KernelContext& context);
 void swiglu_forward(const KernelContext& context);
 void swiglu_backward(const KernelContext& context);
 
+void layer_norm_forward(const KernelContext& context);
+void layer_norm_backward_input(const KernelContext& context);
+void layer_norm_backward_weight(const KernelContext& context);
+void bias_backward(const KernelContext& context);
+void gelu_forward(const KernelContext& context);
+void gelu_backward(const KernelContext& context);
+void squared_relu_forward(const KernelContext& context);
+void squared_relu_backward(const KernelContext& context);
+void bias_dropout_add(const KernelContext& context);
+void dropout_forward(const KernelContext& context);
+void dropout_backward(const KernelContext& context);
+void position_forward(const KernelContext& context);
+void position_backward(const KernelContext& context);
+void attention_scores_forward(const KernelContext& context);
+void attention_scores_backward(const KernelContext& context);
+void softmax_forward(const KernelContext& context);
+void softmax_backward(const KernelContext& context);
+void attention_context_forward(const KernelContext& context);
+void attention_context_backward(const KernelContext& context);
+
 void cross_entropy_max(const KernelContext& context);
 void cross_entropy_sum(const KernelContext& context);
 void cross_entropy_loss(const KernelContext& context);
