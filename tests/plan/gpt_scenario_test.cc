@@ -1,6 +1,9 @@
 // A GPT-style decoder written inline in a scenario, and what is refused of it.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "plan/rules.h"
 #include "plan/scenario_reader.h"
 #include "tests/plan/scenario_text.h"
@@ -46,6 +49,32 @@ TEST(GptScenario, TakesEveryWordOfItsKeys) {
   EXPECT_EQ(model("model.position_embedding_type=alibi").positions, models::PositionKind::kAlibi);
   EXPECT_EQ(model("model.position_embedding_type=rope").positions, models::PositionKind::kRotary);
   EXPECT_EQ(model("model.position_embedding_type=none").positions, models::PositionKind::kNone);
+}
+
+// A table of learned positions ends somewhere: no framework can train beyond it. Rotary positions are only warned of.
+TEST(GptScenario, NeedsAPositionForEveryToken) {
+  EXPECT_EQ(exit_code_of(kGpt, {"model.max_position_embeddings=16"}), 0);
+  EXPECT_EQ(exit_code_of(kGpt, {"model.max_position_embeddings=15"}), 3);
+  EXPECT_EQ(exit_code_of(kGpt, {"model.max_position_embeddings=15", "model.position_embedding_type=rope"}), 0);
+}
+
+// Unfused scores of 65,536 heads x 524,288 keys are 2^35 elements a token: 2^19 tokens of them are beyond 2^48.
+TEST(GptScenario, BoundsTheScoresThatStandInMemory) {
+  const std::vector<std::string> large = {"model.hidden_size=131072",
+                                          "model.num_attention_heads=65536",
+                                          "model.head_dim=2",
+                                          "model.max_position_embeddings=1048576",
+                                          "training.sequence_length=524288",
+                                          "model.num_hidden_layers=1"};
+  std::size_t found = 0;
+  for (const Problem& p : problems_of(kGpt, large)) found += p.where.field == "plan.micro_batch_size" ? 1 : 0;
+  EXPECT_EQ(found, 1u);
+  // A fused kernel keeps none of them.
+  std::string fused = kGpt;
+  fused.erase(fused.find("stack:"));
+  found = 0;
+  for (const Problem& p : problems_of(fused, large)) found += p.where.field == "plan.micro_batch_size" ? 1 : 0;
+  EXPECT_EQ(found, 0u);
 }
 
 // A Llama stays one unless it says otherwise.

@@ -1,4 +1,4 @@
-// Random small plans within the rules: every degree, schedule, sharding, recompute and kind of layer the lowering knows,
+// Random small plans within the rules: every degree, schedule, sharding, recompute and layer the lowering knows,
 // up to 8 ranks.
 #pragma once
 
