@@ -1,7 +1,7 @@
-// Parameter and FLOP accounting of a dense Llama-type decoder, and the rules its shape obeys.
+// Parameter and FLOP accounting of a dense decoder, and the rules its shape obeys.
 //
-// A layer holds q, k, v and o projections, gate, up and down, and two norm weights; no biases. Sources as in the
-// header.
+// A layer holds q, k, v and o projections, gate (of SwiGLU), up and down, two norms, and the projections' biases where
+// the shape has them. Sources as in the header.
 #include "models/architecture.h"
 
 #include <cmath>
@@ -16,20 +16,31 @@ __extension__ using Wide = __int128;
 
 struct LayerParameters {
   Wide matmul = 0;
-  Wide norms = 0;
+  Wide vectors = 0;  // norms and biases
 };
+
+// A layer norm has a bias beside its weight.
+Wide norm_parameters(const Architecture& a) { return (a.norm == NormKind::kLayer ? 2 : 1) * Wide{a.hidden}; }
 
 LayerParameters layer_parameters(const Architecture& a) {
   const Wide hidden = a.hidden;
   const Wide q = Wide{a.heads} * a.head_dim;
   const Wide kv = Wide{a.kv_heads} * a.head_dim;
-  return {.matmul = hidden * (q + 2 * kv) + q * hidden + 3 * hidden * Wide{a.ffn}, .norms = 2 * hidden};
+  const Wide in = (a.mlp == MlpKind::kSwiGlu ? 2 : 1) * Wide{a.ffn};
+  const Wide biases = a.linear_biases ? q + 2 * kv + hidden + in + hidden : 0;
+  return {.matmul = hidden * (q + 2 * kv) + q * hidden + hidden * (in + Wide{a.ffn}),
+          .vectors = 2 * norm_parameters(a) + biases};
+}
+
+Wide position_parameters(const Architecture& a) {
+  return a.positions == PositionKind::kLearned ? Wide{a.max_positions} * a.hidden : 0;
 }
 
 Wide total_parameters(const Architecture& a) {
   const LayerParameters layer = layer_parameters(a);
   const Wide table = Wide{a.vocab} * a.hidden;
-  return Wide{a.layers} * (layer.matmul + layer.norms) + (a.tied_embeddings ? 1 : 2) * table + a.hidden;
+  return Wide{a.layers} * (layer.matmul + layer.vectors) + (a.tied_embeddings ? 1 : 2) * table +
+         position_parameters(a) + norm_parameters(a);
 }
 
 void check_sizes(const Architecture& a, std::vector<ShapeProblem>& problems) {
@@ -60,7 +71,7 @@ void check_relations(const Architecture& a, std::vector<ShapeProblem>& problems)
                             " key-value heads",
                         "use a divisor of num_attention_heads"});
   }
-  if (a.head_dim % 2 != 0) {
+  if (a.positions == PositionKind::kRotary && a.head_dim % 2 != 0) {
     problems.push_back({"head_dim", "is " + std::to_string(a.head_dim) + "; rotary positions turn pairs of elements",
                         "use an even head_dim"});
   }
@@ -84,7 +95,7 @@ std::vector<ShapeProblem> problems_of(const Architecture& a) {
   if (!(std::isfinite(a.norm_eps) && a.norm_eps > 0.0 && a.norm_eps < 1.0)) {
     problems.push_back({"rms_norm_eps", "is not a number above 0 and below 1", ""});
   }
-  if (!(std::isfinite(a.rope_theta) && a.rope_theta >= 1.0)) {
+  if (a.positions == PositionKind::kRotary && !(std::isfinite(a.rope_theta) && a.rope_theta >= 1.0)) {
     problems.push_back({"rope_theta", "is not a number of at least 1", ""});
   }
   return problems;
@@ -99,11 +110,12 @@ ParameterCount count_parameters(const Architecture& a) {
   const LayerParameters layer = layer_parameters(a);
   const std::int64_t table = a.vocab * a.hidden;
   ParameterCount n;
-  n.per_layer = static_cast<std::int64_t>(layer.matmul + layer.norms);
+  n.per_layer = static_cast<std::int64_t>(layer.matmul + layer.vectors);
   n.embedding = table;
   n.head = a.tied_embeddings ? 0 : table;
-  n.final_norm = a.hidden;
-  n.total = a.layers * n.per_layer + n.embedding + n.head + n.final_norm;
+  n.positions = static_cast<std::int64_t>(position_parameters(a));
+  n.final_norm = static_cast<std::int64_t>(norm_parameters(a));
+  n.total = a.layers * n.per_layer + n.embedding + n.positions + n.head + n.final_norm;
   n.matmul = a.layers * static_cast<std::int64_t>(layer.matmul) + table;
   return n;
 }
@@ -127,7 +139,7 @@ FlopsPerToken training_flops_per_token(const Architecture& a, std::int64_t seque
 
 double maxtext_flops_per_token(const Architecture& a, std::int64_t sequence) {
   const ParameterCount n = count_parameters(a);
-  const std::int64_t counted = a.tied_embeddings ? n.total : n.total - n.embedding;
+  const std::int64_t counted = (a.tied_embeddings ? n.total : n.total - n.embedding) - n.positions;
   return 6.0 * static_cast<double>(counted) + attention_flops_per_token(a, sequence);
 }
 

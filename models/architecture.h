@@ -1,8 +1,10 @@
-// What is trained: the shape of a dense Llama-type decoder and its exact parameter and FLOP accounting.
+// What is trained: the shape of a dense decoder and its exact parameter and FLOP accounting.
 //
-// A decoder layer is RMSNorm, causal grouped-query attention with rotary positions, RMSNorm, SwiGLU MLP, both residual.
-// Sources: HF LlamaConfig; parameter totals of HF safetensors metadata; FLOP convention of arXiv 2104.04473 and PaLM
-// appendix B (6 per matmul parameter and token, attention 12 L a d s per token, half of it when causal).
+// A decoder layer is norm, causal grouped-query attention, norm, MLP, both residual. The Llama kind has RMSNorm, rotary
+// positions, SwiGLU and no biases; the GPT kind LayerNorm, learned positions or ALiBi, two MLP matrices with an
+// activation between, and biases on all projections but the head. Sources: HF LlamaConfig; parameter totals of HF
+// safetensors metadata; FLOP convention of arXiv 2104.04473 and PaLM appendix B (6 per matmul parameter and token,
+// attention 12 L a d s per token, half of it when causal).
 #pragma once
 
 #include <cstdint>
@@ -11,11 +13,15 @@
 
 namespace stepcast::models {
 
+enum class NormKind : std::uint8_t { kRms, kLayer };  // kLayer: with weight and bias
+enum class MlpKind : std::uint8_t { kSwiGlu, kGelu, kSquaredRelu };
+enum class PositionKind : std::uint8_t { kRotary, kLearned, kAlibi, kNone };
+
 struct Architecture {
   std::string name;
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
-  std::int64_t ffn = 0;  // width of gate and up, each
+  std::int64_t ffn = 0;  // width of gate and up, each; of up where there is no gate
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
@@ -25,10 +31,15 @@ struct Architecture {
   bool tied_embeddings = false;
   double norm_eps = 1e-5;
   double rope_theta = 10000.0;
+  NormKind norm = NormKind::kRms;
+  MlpKind mlp = MlpKind::kSwiGlu;
+  PositionKind positions = PositionKind::kRotary;
+  bool linear_biases = false;  // on qkv, o, up and down; never on the head
 
   std::int64_t q_width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return kv_heads * head_dim; }
   std::int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
+  std::int64_t mlp_in_width() const { return mlp == MlpKind::kSwiGlu ? 2 * ffn : ffn; }
 };
 
 // The largest model described: 2^50 parameters (a thousand times the largest trained), so that bytes and FLOPs of a
@@ -48,6 +59,7 @@ std::vector<ShapeProblem> problems_of(const Architecture& a);
 struct ParameterCount {
   std::int64_t per_layer = 0;
   std::int64_t embedding = 0;  // input table
+  std::int64_t positions = 0;  // table of learned positions
   std::int64_t head = 0;       // output projection; 0 when tied
   std::int64_t final_norm = 0;
   std::int64_t total = 0;
@@ -66,7 +78,8 @@ FlopsPerToken training_flops_per_token(const Architecture& a, std::int64_t seque
 
 // The convention above counts norm weights out of the matmuls; MaxText counts every parameter but the input table:
 // 6 * parameters + 12 L a d s per token, never halved (AI-Hypercomputer/maxtext pull request 644). A tied table is the
-// head's, so it counts. The two differ by the norm weights only, far below 0.1 %.
+// head's, so it counts; learned positions are an input table too. The two differ by norms and biases only, far below
+// 0.1 %.
 double maxtext_flops_per_token(const Architecture& a, std::int64_t sequence);
 
 // `vocab` rounded up to a multiple of `multiple`, both at least 1. Megatron-Core's multiple is 128 * tp, others use 1.

@@ -80,7 +80,7 @@ class Builder {
     local(OpKind::kAttentionForward, "core", {in(a.qkv), out(a.out), out(a.lse)});
     for (std::int64_t step = 1; step < x_.context; ++step) {
       pass_keys_on(step, keys);
-      context(OpKind::kContextAttentionForward, "core" + std::to_string(step), step,
+      context(OpKind::kShareAttentionForward, "core" + std::to_string(step), step,
               {in(a.qkv), in(turn(keys, step)), acc(a.out), acc(a.lse)});
     }
   }
@@ -100,7 +100,7 @@ class Builder {
       const std::string number = std::to_string(step);
       pass_keys_on(step, keys);
       if (step > 1) pass_sums_on(step - 1);
-      context(OpKind::kContextAttentionBackward, "core" + number, step,
+      context(OpKind::kShareAttentionBackward, "core" + number, step,
               {in(a.dout), in(a.qkv), in(turn(keys, step)), in(a.out), in(a.lse), acc(a.dqkv), out(turn(sums, step))});
       if (step > 1) {
         s_.op(OpKind::kAccumulate, Stream::kCompute, "sum" + number, {in(turn(arrived, step)), acc(turn(sums, step))});
@@ -116,7 +116,7 @@ class Builder {
     const Ref all = kv("all_kv", x_.context);
     local(OpKind::kKvExtract, "kv", {in(a.qkv), out(own)});
     collective(OpKind::kAllGather, "gather_kv", own, all);
-    context(OpKind::kContextAttentionForward, "core", 0, {in(a.qkv), in(all), out(a.out), out(a.lse)});
+    context(OpKind::kShareAttentionForward, "core", 0, {in(a.qkv), in(all), out(a.out), out(a.lse)});
   }
 
   void gathered_backward() {
@@ -127,7 +127,7 @@ class Builder {
     const Ref sum = kv("dkv");
     local(OpKind::kKvExtract, "kv", {in(a.qkv), out(own)});
     collective(OpKind::kAllGather, "gather_kv", own, all);
-    context(OpKind::kContextAttentionBackward, "core", 0,
+    context(OpKind::kShareAttentionBackward, "core", 0,
             {in(a.dout), in(a.qkv), in(all), in(a.out), in(a.lse), out(a.dqkv), out(all_gradients)});
     collective(OpKind::kReduceScatter, "scatter_dkv", all_gradients, sum);
     local(OpKind::kKvAccumulate, "dkv", {in(sum), acc(a.dqkv)});

@@ -164,7 +164,9 @@ class RuleChecker {
     constexpr std::int64_t kMostStepElements = std::int64_t{1} << 56;
     constexpr std::int64_t kLongestSequence = std::int64_t{1} << 20;  // token positions are addressed in 20 bits
     const models::Architecture& m = s_.model;
-    const std::int64_t widest = std::max({m.hidden, 2 * m.ffn, m.qkv_width(), m.padded_vocab, std::int64_t{1}});
+    const std::int64_t positions = m.positions == models::PositionKind::kLearned ? m.max_positions : 0;
+    const std::int64_t widest =
+        std::max({m.hidden, 2 * m.ffn, m.qkv_width(), m.padded_vocab, positions, std::int64_t{1}});
     if (widest >= kMostElements / m.hidden) {
       violate("model.hidden_size", "a weight of " + text_of(m.hidden) + " by " + text_of(widest) +
                                        " elements of 4 bytes is not below 2^50 bytes");
@@ -176,22 +178,25 @@ class RuleChecker {
     }
     const std::int64_t tokens = sequence * plan_.micro_batch_size;
     const std::int64_t step_tokens = sequence * s_.training.global_batch_size;
-    if (tokens >= kMostElements / widest) {
+    // A token's scores stand in memory for all keys where no fused kernel makes them.
+    const std::int64_t scores = s_.attention == AttentionKind::kUnfused ? m.heads * sequence : 0;
+    const std::int64_t wide = std::max(widest, scores);
+    if (tokens >= kMostElements / wide) {
       violate("plan.micro_batch_size",
               "sequence_length * micro_batch_size = " + text_of(sequence) + " * " + text_of(plan_.micro_batch_size) +
-                  " = " + text_of(tokens) + " tokens of " + text_of(widest) +
+                  " = " + text_of(tokens) + " tokens of " + text_of(wide) +
                   " elements of 4 bytes are not below 2^50 bytes",
-              {"sequence_length * micro_batch_size below " + text_of(kMostElements / widest)});
+              {"sequence_length * micro_batch_size below " + text_of(kMostElements / wide)});
     }
     const std::string step = "sequence_length * global_batch_size = " + text_of(sequence) + " * " +
                              text_of(s_.training.global_batch_size) + " = " + text_of(step_tokens) + " tokens a step";
     if (step_tokens > kMostTokens) {
       violate("training.global_batch_size", step + " are more than 2^50");
-    } else if (step_tokens >= kMostStepElements / widest / (m.layers + 2)) {
+    } else if (step_tokens >= kMostStepElements / wide / (m.layers + 2)) {
       violate("training.global_batch_size",
-              step + " through " + text_of(m.layers) + " layers of 16 tensors of " + text_of(widest) +
+              step + " through " + text_of(m.layers) + " layers of 16 tensors of " + text_of(wide) +
                   " elements of 4 bytes a token are not below 2^62 bytes",
-              {"at most " + text_of(kMostStepElements / widest / (m.layers + 2)) + " tokens a step"});
+              {"at most " + text_of(kMostStepElements / wide / (m.layers + 2)) + " tokens a step"});
     }
   }
 
@@ -242,6 +247,14 @@ class RuleChecker {
   bool shares_are_whole() const { return plan_.cp == 1 || s_.training.sequence_length % (2 * plan_.cp) == 0; }
 
   void check_context_parallel() {
+    if (plan_.cp > 1) {
+      const auto not_yet = [&](const char* what, const char* help) {
+        violate("plan.cp", "cp " + text_of(plan_.cp) + " with " + what, {"cp 1", help}, ErrorKind::kUnsupported);
+      };
+      if (s_.training.dropout > 0) not_yet("dropout", "training.dropout: 0");
+      if (s_.attention == AttentionKind::kUnfused) not_yet("unfused attention", "stack.attention: flash2");
+      if (s_.model.positions != models::PositionKind::kRotary) not_yet("positions other than rotary", "a rotary model");
+    }
     if (shares_are_whole()) return;
     const std::int64_t sequence = s_.training.sequence_length;
     const std::int64_t parts = 2 * std::int64_t{plan_.cp};
@@ -373,7 +386,7 @@ class RuleChecker {
     if (positions > 0 && sequence > positions) {
       const std::string values =
           "sequence_length " + text_of(sequence) + " is above max_position_embeddings " + text_of(positions);
-      if (megatron_) {
+      if (megatron_ || s_.model.positions == models::PositionKind::kLearned) {
         violate("training.sequence_length", values, {"sequence_length of at most " + text_of(positions)});
       } else {
         warn(values);

@@ -20,6 +20,7 @@ enum class ScheduleKind : std::uint8_t { kGpipe, k1F1B, kInterleaved1F1B };
 // How context-parallel ranks see each other's keys: passed on in a ring beside the attention to those at hand, or
 // gathered before it.
 enum class ContextComm : std::uint8_t { kP2p, kAllGather };
+enum class AttentionKind : std::uint8_t { kFused, kUnfused };  // unfused: scores and probabilities in memory
 enum class RecomputeKind : std::uint8_t { kNone, kFull, kSelective };
 
 struct Recompute {
@@ -50,6 +51,7 @@ struct Training {
   program::DType gradients = program::DType::kF32;  // accumulation and reduction
   bool master_weights = true;                       // fp32 copy in the optimizer; false when compute is fp32
   AdamSettings adam;
+  double dropout = 0;  // probability, of attention and of what is added to the residual stream
   double init_std = 0.02;
   std::uint64_t seed = 0;
 };
@@ -103,6 +105,7 @@ struct Scenario {
   std::int64_t gpus = 0;
   Training training;
   Plan plan;
+  AttentionKind attention = AttentionKind::kFused;  // stack.attention
   std::string calibration = "auto";
   std::map<std::string, std::string> environment;  // stack.env: NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE, NCCL_MAX_CTAS
   std::optional<Jitter> jitter;

@@ -58,6 +58,26 @@ bool states_its_shape(const schema::Model& given) {
          given.has_num_attention_heads() && given.has_vocab_size();
 }
 
+// What makes a decoder one of the GPT kind.
+void override_kind(const schema::Model& given, Architecture& model) {
+  if (given.has_hidden_act()) {
+    model.mlp = given.hidden_act() == "silu"    ? models::MlpKind::kSwiGlu
+                : given.hidden_act() == "relu2" ? models::MlpKind::kSquaredRelu
+                                                : models::MlpKind::kGelu;
+  }
+  if (given.has_normalization()) {
+    model.norm = given.normalization() == "LayerNorm" ? models::NormKind::kLayer : models::NormKind::kRms;
+  }
+  if (given.has_position_embedding_type()) {
+    const std::string& type = given.position_embedding_type();
+    model.positions = type == "rope"               ? models::PositionKind::kRotary
+                      : type == "learned_absolute" ? models::PositionKind::kLearned
+                      : type == "alibi"            ? models::PositionKind::kAlibi
+                                                   : models::PositionKind::kNone;
+  }
+  if (given.has_add_bias_linear()) model.linear_biases = given.add_bias_linear();
+}
+
 void override_shape(const schema::Model& given, Architecture& model) {
   if (given.has_num_hidden_layers()) model.layers = given.num_hidden_layers();
   if (given.has_hidden_size()) model.hidden = given.hidden_size();
@@ -75,7 +95,20 @@ void override_shape(const schema::Model& given, Architecture& model) {
   if (given.has_tie_word_embeddings()) model.tied_embeddings = given.tie_word_embeddings();
   if (given.has_rms_norm_eps()) model.norm_eps = given.rms_norm_eps();
   if (given.has_rope_theta()) model.rope_theta = given.rope_theta();
+  override_kind(given, model);
   model.padded_vocab = model.vocab;
+}
+
+// Only where they were given: a Llama's own are its model type's.
+void record_kind(ScenarioDraft& draft) {
+  const schema::Model& given = draft.message.model();
+  if (given.has_hidden_act()) draft.record("model.hidden_act", given.hidden_act(), "");
+  if (given.has_normalization()) draft.record("model.normalization", given.normalization(), "");
+  if (given.has_position_embedding_type()) {
+    draft.record("model.position_embedding_type", given.position_embedding_type(), "");
+  }
+  if (given.has_add_bias_linear())
+    draft.record("model.add_bias_linear", given.add_bias_linear() ? "true" : "false", "");
 }
 
 void record_shape(ScenarioDraft& draft, const std::string& source) {
@@ -94,6 +127,7 @@ void record_shape(ScenarioDraft& draft, const std::string& source) {
   draft.record("model.tie_word_embeddings", a.tied_embeddings ? "true" : "false", source);
   draft.record("model.rms_norm_eps", config::number_text(a.norm_eps), source);
   draft.record("model.rope_theta", config::number_text(a.rope_theta), source);
+  record_kind(draft);
 }
 
 }  // namespace

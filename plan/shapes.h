@@ -22,9 +22,11 @@ struct Shapes {
   std::int64_t q = 0;    // heads * head_dim
   std::int64_t qkv = 0;  // (heads + 2 kv_heads) * head_dim
   std::int64_t ffn = 0;
+  std::int64_t mlp_in = 0;  // gate and up, or up alone
   std::int64_t vocab = 0;
   bool tensor_parallel = false;  // tp > 1
   bool sequence_parallel = false;
+  program::Shape norm_stats;  // f32: reciprocal deviations [Tl]; of a layer norm means and those [2,Tl]
 
   static Shapes of(const Scenario& s) {
     const std::int64_t tp = s.plan.tp;
@@ -44,7 +46,10 @@ struct Shapes {
     x.q = x.heads * x.head_dim;
     x.qkv = x.q + 2 * x.kv_heads * x.head_dim;
     x.ffn = s.model.ffn / tp;
+    x.mlp_in = s.model.mlp_in_width() / tp;
     x.vocab = s.model.padded_vocab / tp;
+    x.norm_stats = {x.local_tokens};
+    if (s.model.norm == models::NormKind::kLayer) x.norm_stats = {2, x.local_tokens};
     return x;
   }
 };

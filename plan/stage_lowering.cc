@@ -191,9 +191,11 @@ void StageLowering::backward_pass(const PassItem& p) {
     }
     CHECK(dy.has_value(), p.chunk, p.microbatch);
     if (module.kind == ModuleKind::kEmbedding) {
-      const std::uint32_t table = *layout_.of_module[m].in;
-      rank_.call(segments_.embedding_weight_grad, {tokens_.at(key).tokens, *dy, store_.gradient(table)},
-                 tag(Pass::kWeightGrad));
+      const ModuleParameters& parameters = layout_.of_module[m];
+      std::vector<ViewId> args = {tokens_.at(key).tokens, *dy, store_.gradient(*parameters.in)};
+      if (drops()) args.push_back(embedding_masks_.at(key));
+      if (parameters.positions) args.push_back(store_.gradient(*parameters.positions));
+      rank_.call(segments_.embedding_weight_grad, std::move(args), tag(Pass::kWeightGrad));
       done(m);
       continue;
     }
@@ -239,9 +241,16 @@ const TokenViews& StageLowering::load_tokens() {
 
 ViewId StageLowering::load_and_embed(std::uint32_t module) {
   const TokenViews& t = load_tokens();
+  const ModuleParameters& p = layout_.of_module[module];
   const ViewId y = hidden_tensor("embedded");
-  rank_.call(segments_.embedding_forward, {t.tokens, store_.weight(*layout_.of_module[module].in), y},
-             tag(Pass::kForward));
+  std::vector<ViewId> args = {t.tokens, store_.weight(*p.in), y};
+  if (p.positions) args.push_back(store_.weight(*p.positions));
+  if (drops()) {
+    const ViewId mask = tensor("mask", DType::kU8, Shape{x_.local_tokens, x_.hidden});
+    embedding_masks_[Key{pass_.chunk, pass_.microbatch}] = mask;
+    args.push_back(mask);
+  }
+  rank_.call(segments_.embedding_forward, std::move(args), tag(Pass::kForward));
   return y;
 }
 

@@ -20,6 +20,7 @@ constexpr program::DType dtype_of() {
   if constexpr (std::is_same_v<S, double>) return program::DType::kF64;
   if constexpr (std::is_same_v<S, Bf16>) return program::DType::kBf16;
   if constexpr (std::is_same_v<S, std::int32_t>) return program::DType::kI32;
+  if constexpr (std::is_same_v<S, std::uint8_t>) return program::DType::kU8;
 }
 
 inline const Tensor& operand(const KernelContext& context, std::size_t position) {
@@ -71,6 +72,7 @@ void for_storage(program::DType dtype, const Body& body) {
     case program::DType::kF64:
       return body.template operator()<double>();
     case program::DType::kI32:
+    case program::DType::kU8:
       break;
   }
   CHECK(false, static_cast<int>(dtype));

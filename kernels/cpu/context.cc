@@ -183,10 +183,20 @@ std::int64_t kv_begin(const KernelContext& context, const Rows<S>& qkv, const Ro
   return begin;
 }
 
+// Rows are counted along the first extent: tokens have no other.
+template <class S>
+Rows<S> by_first_extent(const KernelContext& context, std::size_t position) {
+  Rows<S> r = rows<S>(context, position);
+  const std::int64_t elements = r.size();
+  r.count = operand(context, position).type.shape.extent(0);
+  r.width = elements / r.count;
+  return r;
+}
+
 template <class S>
 void take_own_rows(const KernelContext& context) {
-  const auto in = rows<S>(context, 0);
-  const auto out = rows<S>(context, 1);
+  const auto in = by_first_extent<S>(context, 0);
+  const auto out = by_first_extent<S>(context, 1);
   const std::int64_t batch = attributes(context).batch;
   CHECK(in.count == context.index_count * out.count && in.width == out.width && out.count % batch == 0, in.count,
         out.count, context.index_count, batch);
@@ -225,11 +235,11 @@ void kv_accumulate(const KernelContext& context) {
   });
 }
 
-void context_attention_forward(const KernelContext& context) {
+void share_attention_forward(const KernelContext& context) {
   for_storage(dtype(context, 0), [&]<class S>() { forward<S>(context); });
 }
 
-void context_attention_backward(const KernelContext& context) {
+void share_attention_backward(const KernelContext& context) {
   for_storage(dtype(context, 1), [&]<class S>() { backward<S>(context); });
 }
 

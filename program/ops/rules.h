@@ -31,7 +31,7 @@ struct Work {
   Bytes read;
   Bytes written;
   Bytes message;
-  std::int64_t m = 0, n = 0, k = 0;  // matmul only
+  std::int64_t m = 0, n = 0, k = 0;  // matmul; k also of the two matmuls of attention on materialised scores
 };
 Work work_of(const Op& op, std::span<const TensorType> operands);
 

@@ -48,8 +48,8 @@ void check_written(OperandRules& r, std::size_t i, const char* name, const Tenso
   r.is(i, name, access, type);
 }
 
-void check_context_attention(OperandRules& r) {
-  const bool forward = r.op().kind == OpKind::kContextAttentionForward;
+void check_share_attention(OperandRules& r) {
+  const bool forward = r.op().kind == OpKind::kShareAttentionForward;
   if (!r.count(forward ? 4 : 7, forward ? 4 : 7)) return;
   const std::size_t qkv = forward ? 0 : 1;
   const std::size_t kv = qkv + 1;
@@ -84,16 +84,16 @@ void check_context_attention(OperandRules& r) {
 
 }  // namespace
 
-void check_context(OperandRules& r) {
+void check_context_parallel(OperandRules& r) {
   switch (r.op().kind) {
     case OpKind::kOwnRows:
       return check_own_rows(r);
     case OpKind::kKvExtract:
     case OpKind::kKvAccumulate:
       return check_kv_columns(r);
-    case OpKind::kContextAttentionForward:
-    case OpKind::kContextAttentionBackward:
-      return check_context_attention(r);
+    case OpKind::kShareAttentionForward:
+    case OpKind::kShareAttentionBackward:
+      return check_share_attention(r);
     default:
       CHECK(false, to_string(r.op().kind));
   }

@@ -181,15 +181,24 @@ double AnalyticCostModel::memory_share(OpKind kind) const {
     case OpKind::kRmsNormForward:
     case OpKind::kRmsNormBackwardInput:
     case OpKind::kRmsNormBackwardWeight:
+    case OpKind::kLayerNormForward:
+    case OpKind::kLayerNormBackwardInput:
+    case OpKind::kLayerNormBackwardWeight:
       return c.norm;
     case OpKind::kSwiGluForward:
     case OpKind::kSwiGluBackward:
+    case OpKind::kGeluForward:
+    case OpKind::kGeluBackward:
+    case OpKind::kSquaredReluForward:
+    case OpKind::kSquaredReluBackward:
       return c.activation;
     case OpKind::kRotaryForward:
     case OpKind::kRotaryBackward:
       return c.rotary;
     case OpKind::kEmbeddingForward:
     case OpKind::kEmbeddingBackward:
+    case OpKind::kPositionForward:
+    case OpKind::kPositionBackward:
       return c.embedding;
     case OpKind::kCrossEntropyMax:
     case OpKind::kCrossEntropySum:
@@ -213,8 +222,8 @@ LocalCost AnalyticCostModel::local_cost(const Op& op, std::span<const TensorType
   if (op.kind == OpKind::kHostRead || is_host_stream(op.stream)) {
     return duration_rounded_up(copy_seconds(count_of(std::max(work.read, work.written))));
   }
-  const bool matmul = op.kind == OpKind::kMatmul;
-  const bool attention = program::category_of(op.kind) == program::OpCategory::kAttention;
+  const bool matmul = op.kind == OpKind::kMatmul || program::is_attention_matmul(op.kind);
+  const bool attention = !matmul && program::category_of(op.kind) == program::OpCategory::kAttention;
   const double bytes = count_of(work.read + work.written);
   double seconds = 0;
   if (matmul) {

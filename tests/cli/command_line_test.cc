@@ -52,7 +52,7 @@ TEST(CommandLine, KeepsItsExitCodes) {
       {"check " + tiny, 0},
       {"check " + tiny + " --set gpus=20 --set plan.pp=5", 1},
       {"check none.yaml", 3},
-      {"simulate " + tiny + " --cp 2", 4},
+      {"simulate " + tiny + " --ep 2", 4},
       {"simulate " + tiny + " --symbols trace.pftrace", 4},
       // 75,617 ops of two classes are 302,468 on 8 ranks: times 100,000 more than 2e9.
       {"simulate " + std::string(kEight) + " --set jitter.compute_sigma=0.1 --set jitter.samples=100000", 4},

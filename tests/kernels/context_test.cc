@@ -116,7 +116,7 @@ TEST(ContextAttention, BlockByBlockIsAttentionToTheWhole) {
       Member& own = source(m, 0);
       run(OpKind::kAttentionForward, attention(), {&own.qkv, &own.out, &own.lse});
       for (std::int64_t step = 1; step < members; ++step) {
-        run(OpKind::kContextAttentionForward, attention(step), {&own.qkv, &source(m, step).kv, &own.out, &own.lse},
+        run(OpKind::kShareAttentionForward, attention(step), {&own.qkv, &source(m, step).kv, &own.out, &own.lse},
             {.accumulate = true, .index = m, .index_count = members});
       }
       run(OpKind::kAttentionBackward, attention(), {&own.dout, &own.qkv, &own.out, &own.lse, &own.dqkv});
@@ -125,7 +125,7 @@ TEST(ContextAttention, BlockByBlockIsAttentionToTheWhole) {
       Member& own = source(m, 0);
       for (std::int64_t step = 1; step < members; ++step) {
         Buffer dkv(kF64, {kRows / members, kKv});
-        run(OpKind::kContextAttentionBackward, attention(step),
+        run(OpKind::kShareAttentionBackward, attention(step),
             {&own.dout, &own.qkv, &source(m, step).kv, &own.out, &own.lse, &own.dqkv, &dkv},
             {.accumulate = true, .index = m, .index_count = members});
         run(OpKind::kKvAccumulate, attention(), {&dkv, &source(m, step).dqkv});
@@ -148,9 +148,9 @@ TEST(ContextAttention, ToGatheredKeysIsAttentionToTheWhole) {
     for (std::int64_t m = 0; m < members; ++m) {
       Member& own = all[static_cast<std::size_t>(m)];
       const RunOptions at{.index = m, .index_count = members};
-      run(OpKind::kContextAttentionForward, attention(), {&own.qkv, &gathered, &own.out, &own.lse}, at);
+      run(OpKind::kShareAttentionForward, attention(), {&own.qkv, &gathered, &own.out, &own.lse}, at);
       gradients.emplace_back(kF64, Shape{kRows, kKv});
-      run(OpKind::kContextAttentionBackward, attention(),
+      run(OpKind::kShareAttentionBackward, attention(),
           {&own.dout, &own.qkv, &gathered, &own.out, &own.lse, &own.dqkv, &gradients.back()}, at);
     }
     for (std::int64_t m = 0; m < members; ++m) {

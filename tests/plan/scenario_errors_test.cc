@@ -99,14 +99,14 @@ TEST(BadScenario, ReportsEverythingAtOnce) {
 model: no-such-model
 cluster: no-such-cluster
 gpus: many
-training: {sequence_length: 0, global_batch_size: 8, dropout: 0.1}
+training: {sequence_length: 0, global_batch_size: 8, data_stall: 5 us}
 plan: {tp: 2, ep: 2, unknown_key: 1}
 )");
   std::vector<std::string> fields;
   for (const Problem& problem : problems) fields.push_back(problem.where.field);
   std::sort(fields.begin(), fields.end());
   EXPECT_EQ(fields, (std::vector<std::string>{"cluster.base", "gpus", "model.config", "plan.ep", "plan.unknown_key",
-                                              "training.dropout", "training.sequence_length"}));
+                                              "training.data_stall", "training.sequence_length"}));
   EXPECT_EQ(Error(problems).exit_code(), 3);  // an unknown key weighs more than one that is known
 }
 
@@ -159,7 +159,6 @@ TEST(KnownKey, IsUnsupportedUnlessItHasItsDefault) {
                                                 "framework=nanotron@0.4",
                                                 "cluster.gpu.clock=1 GHz",
                                                 "perturb=[{rank: 0, compute: 1.03, from: trace.json}]",
-                                                "training.dropout=0.1",
                                                 "training.documents={mean: 1000 tok}",
                                                 "training.precision=fp8",
                                                 "training.precision.fp8_recipe=blockwise",

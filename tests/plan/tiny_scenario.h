@@ -1,4 +1,4 @@
-// Small Llama-shaped scenarios, built without files, for tests that lower, simulate and execute plans.
+// Small scenarios, of the Llama or the GPT kind, built without files, for tests that lower, simulate and execute plans.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,13 @@ struct TinyPlan {
   bool overlap = true;
   std::int32_t cp = 1;
   ContextComm cp_comm = ContextComm::kP2p;
+  // Of the GPT kind: the Llama's unless said otherwise.
+  models::NormKind norm = models::NormKind::kRms;
+  models::MlpKind mlp = models::MlpKind::kSwiGlu;
+  models::PositionKind positions = models::PositionKind::kRotary;
+  bool biases = false;
+  double dropout = 0;
+  AttentionKind attention = AttentionKind::kFused;
 };
 
 // Learning rate 1e-3, betas 0.9 and 0.95, eps 1e-8, initial std 0.02, clipping at norm 1.
@@ -59,6 +66,11 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.model.padded_vocab = shape.vocab;
   s.model.max_positions = 2048;
   s.model.tied_embeddings = shape.tied || p.tied;
+  s.model.norm = p.norm;
+  s.model.mlp = p.mlp;
+  s.model.positions = p.positions;
+  s.model.linear_biases = p.biases;
+  if (p.positions == models::PositionKind::kLearned) s.model.max_positions = shape.sequence + 4;
   s.cluster.name = "test";
   s.cluster.node.devices = 64;
   s.cluster.node.scale_up.domain = 64;
@@ -74,6 +86,8 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.training.compute = shape.compute;
   s.training.master_weights = shape.compute != program::DType::kF32;
   s.training.seed = 7;
+  s.training.dropout = p.dropout;
+  s.attention = p.attention;
   s.plan.tp = p.tp;
   s.plan.pp = p.pp;
   s.plan.vp = p.vp;
