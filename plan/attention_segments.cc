@@ -18,7 +18,6 @@ using program::out;
 using program::Ref;
 using program::SegmentBuilder;
 using program::SegmentId;
-using program::Shape;
 using program::Stream;
 using Context = SegmentContext;
 
@@ -40,29 +39,17 @@ void set_attention(Op& op, const Context& c) {
 }
 
 DecoderSegments::Core build_fused(const Context& c) {
-  const Shapes& x = c.x;
   SegmentBuilder f("attn");
-  const Ref qkv = f.slot("qkv", x.compute, {x.tokens, x.qkv});
-  const Ref o = f.slot("out", x.compute, {x.tokens, x.q});
-  const Ref lse = f.slot("lse", DType::kF32, {x.tokens, x.heads});
-  set_attention(f.op(OpKind::kAttentionForward, Stream::kCompute, "core", {in(qkv), out(o), out(lse)}), c);
+  const CoreSlots a = add_core_slots(f, c.x, true);
+  set_attention(f.op(OpKind::kAttentionForward, Stream::kCompute, "core", {in(a.qkv), out(a.out), out(a.lse)}), c);
 
   SegmentBuilder i("attn");
-  const Ref dout = i.slot("dout", x.compute, {x.tokens, x.q});
-  const Ref saved = i.slot("qkv", x.compute, {x.tokens, x.qkv});
-  const Ref saved_out = i.slot("out", x.compute, {x.tokens, x.q});
-  const Ref saved_lse = i.slot("lse", DType::kF32, {x.tokens, x.heads});
-  const Ref dqkv = i.slot("dqkv", x.compute, {x.tokens, x.qkv});
+  const CoreSlots g = add_core_slots(i, c.x, false);
   set_attention(i.op(OpKind::kAttentionBackward, Stream::kCompute, "core",
-                     {in(dout), in(saved), in(saved_out), in(saved_lse), out(dqkv)}),
+                     {in(g.dout), in(g.qkv), in(g.out), in(g.lse), out(g.dqkv)}),
                 c);
   const SegmentId forward = c.store(f);
   return {forward, c.store(i)};
-}
-
-Shape scores_shape(const Shapes& x) {
-  const std::int64_t sequence = x.tokens / x.batch;
-  return {x.batch * x.heads, sequence, sequence};
 }
 
 SegmentId unfused_forward(const Context& c) {
@@ -70,16 +57,16 @@ SegmentId unfused_forward(const Context& c) {
   SegmentBuilder f("attn");
   const Ref qkv = f.slot("qkv", x.compute, {x.tokens, x.qkv});
   const Ref o = f.slot("out", x.compute, {x.tokens, x.q});
-  const Ref probabilities = f.slot("probabilities", x.compute, scores_shape(x));
-  const Ref scores = f.temp("scores", x.compute, scores_shape(x), kActivations);
+  const Ref probabilities = f.slot("probabilities", x.compute, x.scores());
+  const Ref scores = f.temp("scores", x.compute, x.scores(), kActivations);
   set_heads(f.op(OpKind::kAttentionScoresForward, Stream::kCompute, "scores", {in(qkv), out(scores)}), x);
   Op& softmax = f.op(OpKind::kSoftmaxForward, Stream::kCompute, "softmax", {in(scores), out(probabilities)});
   set_heads(softmax, x);
   set_alibi(softmax, c);
   Ref mixed = probabilities;
   if (c.drops()) {
-    mixed = f.slot("dropped", x.compute, scores_shape(x));
-    const Ref mask = f.slot("mask", DType::kU8, scores_shape(x));
+    mixed = f.slot("dropped", x.compute, x.scores());
+    const Ref mask = f.slot("mask", DType::kU8, x.scores());
     Op& drop =
         f.op(OpKind::kDropoutForward, Stream::kCompute, "core_dropout", {in(probabilities), out(mixed), out(mask)});
     set_heads(drop, x);
@@ -97,15 +84,15 @@ SegmentId unfused_input_grad(const Context& c) {
   SegmentBuilder i("attn");
   const Ref dout = i.slot("dout", x.compute, {x.tokens, x.q});
   const Ref qkv = i.slot("qkv", x.compute, {x.tokens, x.qkv});
-  const Ref probabilities = i.slot("probabilities", x.compute, scores_shape(x));
+  const Ref probabilities = i.slot("probabilities", x.compute, x.scores());
   const Ref dqkv = i.slot("dqkv", x.compute, {x.tokens, x.qkv});
-  const Ref mixed = c.drops() ? i.slot("dropped", x.compute, scores_shape(x)) : probabilities;
-  const Ref gradient = i.temp("gradient", x.compute, scores_shape(x), kActivations);
+  const Ref mixed = c.drops() ? i.slot("dropped", x.compute, x.scores()) : probabilities;
+  const Ref gradient = i.temp("gradient", x.compute, x.scores(), kActivations);
   set_heads(i.op(OpKind::kAttentionContextBackward, Stream::kCompute, "context",
                  {in(dout), in(mixed), in(qkv), out(gradient), out(dqkv)}),
             x);
   if (c.drops()) {
-    const Ref mask = i.slot("mask", DType::kU8, scores_shape(x));
+    const Ref mask = i.slot("mask", DType::kU8, x.scores());
     i.op(OpKind::kDropoutBackward, Stream::kCompute, "core_dropout", {in(gradient), in(mask), out(gradient)})
         .attributes.value = c.scenario.training.dropout;
   }
@@ -115,6 +102,16 @@ SegmentId unfused_input_grad(const Context& c) {
 }
 
 }  // namespace
+
+CoreSlots add_core_slots(SegmentBuilder& b, const Shapes& x, bool forward) {
+  CoreSlots r{};
+  if (!forward) r.dout = b.slot("dout", x.compute, {x.tokens, x.q});
+  r.qkv = b.slot("qkv", x.compute, {x.tokens, x.qkv});
+  r.out = b.slot("out", x.compute, {x.tokens, x.q});
+  r.lse = b.slot("lse", DType::kF32, {x.tokens, x.heads});
+  if (!forward) r.dqkv = b.slot("dqkv", x.compute, {x.tokens, x.qkv});
+  return r;
+}
 
 DecoderSegments::Core build_attention(const Context& c) {
   if (c.scenario.attention == AttentionKind::kFused) return build_fused(c);

@@ -5,6 +5,8 @@
 #include <array>
 #include <string>
 
+#include "plan/segment_context.h"
+
 namespace stepcast::plan {
 namespace {
 
@@ -12,7 +14,6 @@ using program::acc;
 using program::Channel;
 using program::DType;
 using program::in;
-using program::MemoryClass;
 using program::Op;
 using program::OpKind;
 using program::out;
@@ -22,35 +23,18 @@ using program::Stream;
 
 using Turns = std::array<Ref, 2>;
 
-struct Slots {
-  Ref dout, qkv, out, lse, dqkv;  // forward: qkv, out, lse
-};
-
 class Builder {
  public:
-  Builder(const Roles& roles, const Shapes& x, SegmentBuilder& segment) : roles_(roles), x_(x), s_(segment) {}
-
-  Slots slots(bool forward) {
-    Slots r{};
-    if (!forward) r.dout = s_.slot("dout", x_.compute, {x_.tokens, x_.q});
-    r.qkv = s_.slot("qkv", x_.compute, {x_.tokens, x_.qkv});
-    r.out = s_.slot("out", x_.compute, {x_.tokens, x_.q});
-    r.lse = s_.slot("lse", DType::kF32, {x_.tokens, x_.heads});
-    if (!forward) r.dqkv = s_.slot("dqkv", x_.compute, {x_.tokens, x_.qkv});
-    return r;
-  }
+  Builder(const SegmentContext& c, SegmentBuilder& segment) : roles_(c.roles), x_(c.x), s_(segment) {}
 
   // Keys and values, or their gradients, of `members` shares.
   Ref kv(const std::string& name, std::int64_t members = 1) {
-    return s_.temp(name, x_.compute, {members * x_.tokens, x_.qkv - x_.q}, MemoryClass::kActivations);
+    return s_.temp(name, x_.compute, {members * x_.tokens, x_.qkv - x_.q}, kActivations);
   }
 
   Op& local(OpKind kind, const std::string& name, std::initializer_list<program::Operand> operands) {
     Op& op = s_.op(kind, Stream::kCompute, name, operands);
-    op.attributes.heads = static_cast<std::int32_t>(x_.heads);
-    op.attributes.kv_heads = static_cast<std::int32_t>(x_.kv_heads);
-    op.attributes.head_dim = static_cast<std::int32_t>(x_.head_dim);
-    op.attributes.batch = x_.batch;
+    set_heads(op, x_);
     return op;
   }
 
@@ -73,7 +57,7 @@ class Builder {
   }
 
   void ring_forward() {
-    const Slots a = slots(true);
+    const CoreSlots a = add_core_slots(s_, x_, true);
     const Turns keys{kv("kv0"), kv("kv1")};
     local(OpKind::kKvExtract, "kv", {in(a.qkv), out(keys[0])});
     pass_on("pass_kv1", Channel::kActivation, keys[0], keys[1]);
@@ -86,7 +70,7 @@ class Builder {
   }
 
   void ring_backward() {
-    const Slots a = slots(false);
+    const CoreSlots a = add_core_slots(s_, x_, false);
     const Turns keys{kv("kv0"), kv("kv1")};
     const Turns sums{kv("dkv0"), kv("dkv1")};
     const Turns arrived{kv("arrived0"), kv("arrived1")};
@@ -111,7 +95,7 @@ class Builder {
   }
 
   void gathered_forward() {
-    const Slots a = slots(true);
+    const CoreSlots a = add_core_slots(s_, x_, true);
     const Ref own = kv("kv");
     const Ref all = kv("all_kv", x_.context);
     local(OpKind::kKvExtract, "kv", {in(a.qkv), out(own)});
@@ -120,7 +104,7 @@ class Builder {
   }
 
   void gathered_backward() {
-    const Slots a = slots(false);
+    const CoreSlots a = add_core_slots(s_, x_, false);
     const Ref own = kv("kv");
     const Ref all = kv("all_kv", x_.context);
     const Ref all_gradients = kv("all_dkv", x_.context);
@@ -149,21 +133,20 @@ class Builder {
 
 }  // namespace
 
-DecoderSegments::Core build_context_attention(program::ProgramBuilder& b, const Roles& roles, const Shapes& x,
-                                              ContextComm comm) {
+DecoderSegments::Core build_context_attention(const SegmentContext& c) {
   SegmentBuilder forward("attn");
   SegmentBuilder backward("attn");
-  Builder f(roles, x, forward);
-  Builder i(roles, x, backward);
-  if (comm == ContextComm::kP2p) {
+  Builder f(c, forward);
+  Builder i(c, backward);
+  if (c.scenario.plan.cp_comm == ContextComm::kP2p) {
     f.ring_forward();
     i.ring_backward();
   } else {
     f.gathered_forward();
     i.gathered_backward();
   }
-  const program::SegmentId first = b.segment(forward.take());
-  return {first, b.segment(backward.take())};
+  const program::SegmentId first = c.store(forward);
+  return {first, c.store(backward)};
 }
 
 program::SegmentId build_own_tokens(program::ProgramBuilder& b, const Roles& roles, const Shapes& x) {

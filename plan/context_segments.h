@@ -11,10 +11,6 @@
 
 namespace stepcast::plan {
 
-// Slots as DecoderSegments::attention has them. `x.context` must be above 1.
-DecoderSegments::Core build_context_attention(program::ProgramBuilder& b, const Roles& roles, const Shapes& x,
-                                              ContextComm comm);
-
 // tokens i32 [cp*T], own i32 [T], targets i32 [cp*T], own i32 [T]
 program::SegmentId build_own_tokens(program::ProgramBuilder& b, const Roles& roles, const Shapes& x);
 

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "plan/context_segments.h"
 #include "plan/segment_context.h"
 
 namespace stepcast::plan {
@@ -86,11 +85,6 @@ ActivationKinds activation_of(models::MlpKind mlp) {
   return {OpKind::kSquaredReluForward, OpKind::kSquaredReluBackward};
 }
 
-// The bias of a projection without gate is added by its activation.
-bool activation_has_bias(const Context& c) {
-  return c.has_biases() && c.scenario.model.mlp != models::MlpKind::kSwiGlu;
-}
-
 DecoderSegments::Core build_activation(const Context& c) {
   const Shapes& x = c.x;
   const ActivationKinds kinds = activation_of(c.scenario.model.mlp);
@@ -98,14 +92,14 @@ DecoderSegments::Core build_activation(const Context& c) {
   const Ref gate_up = f.slot("gate_up", x.compute, {x.tokens, x.mlp_in});
   const Ref act = f.slot("act", x.compute, {x.tokens, x.ffn});
   Op& forward_op = f.op(kinds.forward, Stream::kCompute, "act", {in(gate_up), out(act)});
-  if (activation_has_bias(c)) forward_op.operands.push_back(in(f.slot("bias", x.compute, {x.mlp_in})));
+  if (bias_in_activation(c.scenario.model)) forward_op.operands.push_back(in(f.slot("bias", x.compute, {x.mlp_in})));
 
   SegmentBuilder i("mlp");
   const Ref dact = i.slot("dact", x.compute, {x.tokens, x.ffn});
   const Ref saved = i.slot("gate_up", x.compute, {x.tokens, x.mlp_in});
   const Ref dgate_up = i.slot("dgate_up", x.compute, {x.tokens, x.mlp_in});
   Op& backward_op = i.op(kinds.backward, Stream::kCompute, "act", {in(dact), in(saved), out(dgate_up)});
-  if (activation_has_bias(c)) backward_op.operands.push_back(in(i.slot("bias", x.compute, {x.mlp_in})));
+  if (bias_in_activation(c.scenario.model)) backward_op.operands.push_back(in(i.slot("bias", x.compute, {x.mlp_in})));
   const SegmentId forward = c.store(f);
   return {forward, c.store(i)};
 }
@@ -249,9 +243,9 @@ DecoderSegments build_decoder_segments(program::ProgramBuilder& b, const Roles& 
   const ColumnBias bias = c.has_biases() ? ColumnBias::kInMatmul : ColumnBias::kNone;
   d.qkv = build_column(c, "attn", "qkv", x.qkv, Rotary{rotary}, bias);
   d.gate_up = build_column(c, "mlp", gated ? "gate_up" : "up", x.mlp_in, Rotary{},
-                           activation_has_bias(c) ? ColumnBias::kInActivation : bias);
+                           bias_in_activation(c.scenario.model) ? ColumnBias::kInActivation : bias);
   d.logits = build_column(c, "head", "logits", x.vocab, Rotary{}, ColumnBias::kNone);
-  d.attention = x.context > 1 ? build_context_attention(b, roles, x, s.plan.cp_comm) : build_attention(c);
+  d.attention = x.context > 1 ? build_context_attention(c) : build_attention(c);
   d.activation = build_activation(c);
   d.attn_out = build_row(c, "attn", "out", x.q, program::DropoutSite::kAttentionOutput);
   d.down = build_row(c, "mlp", "down", x.ffn, program::DropoutSite::kMlpOutput);

@@ -57,6 +57,11 @@ struct DecoderSegments {
   program::SegmentId send_activation, receive_activation, send_gradient, receive_gradient;
 };
 
+// Whether the bias of the projection into the MLP is added by the activation, as it is where there is no gate.
+inline bool bias_in_activation(const models::Architecture& model) {
+  return model.linear_biases && model.mlp != models::MlpKind::kSwiGlu;
+}
+
 DecoderSegments build_decoder_segments(program::ProgramBuilder& b, const Roles& roles, const Shapes& x,
                                        const Scenario& s);
 

@@ -30,8 +30,7 @@ void StageLowering::core_forward(Pass pass, LayerActivations& a) {
     rank_.call(segments_.attention.forward, {a.qkv, a.attn, a.lse}, layer_tag(pass));
     return;
   }
-  const std::int64_t sequence = x_.tokens / x_.batch;
-  const Shape scores{x_.batch * x_.heads, sequence, sequence};
+  const Shape scores = x_.scores();
   if (pass != Pass::kRecompute || s_.plan.recompute.kind == RecomputeKind::kFull) a.attn = attn;
   a.probabilities = tensor("probabilities", x_.compute, scores);
   std::vector<ViewId> args = {a.qkv, attn, a.probabilities};
@@ -47,7 +46,7 @@ void StageLowering::act_forward(Pass pass, std::uint32_t module, LayerActivation
   const ModuleParameters& p = layout_.of_module[module];
   a.act = tensor("act", x_.compute, Shape{x_.tokens, x_.ffn});
   std::vector<ViewId> args = {a.gate_up, a.act};
-  if (bias_in_activation(p)) args.push_back(store_.weight(*p.in_bias));
+  if (bias_in_activation(s_.model)) args.push_back(store_.weight(*p.in_bias));
   rank_.call(segments_.activation.forward, std::move(args), layer_tag(pass));
 }
 
@@ -80,7 +79,7 @@ ViewId StageLowering::mlp_forward(Pass pass, std::uint32_t module, LayerActivati
   norm_forward(pass, module, a.mid, &a.mlp_n, &a.mlp_rstd);
   a.gate_up = tensor("gate_up", x_.compute, Shape{x_.tokens, x_.mlp_in});
   std::vector<ViewId> args = {a.mlp_n, store_.weight(*p.in), a.gate_up};
-  if (p.in_bias && !bias_in_activation(p)) args.push_back(store_.weight(*p.in_bias));
+  if (p.in_bias && !bias_in_activation(s_.model)) args.push_back(store_.weight(*p.in_bias));
   rank_.call(segments_.gate_up.forward, std::move(args), layer_tag(pass));
   act_forward(pass, module, a);
   return row_forward(pass, segments_.down, p, a.act, a.mid, "layer_out", &a.mlp_mask);
@@ -194,7 +193,7 @@ ViewId StageLowering::mlp_backward(std::uint32_t module, LayerActivations& a, Vi
   const ViewId dact = row_backward(segments_.down, p, dy, a.act, a.mlp_mask);
   const ViewId dgate_up = tensor("dgate_up", x_.compute, Shape{x_.tokens, x_.mlp_in});
   std::vector<ViewId> args = {dact, a.gate_up, dgate_up};
-  if (bias_in_activation(p)) args.push_back(store_.weight(*p.in_bias));
+  if (bias_in_activation(s_.model)) args.push_back(store_.weight(*p.in_bias));
   rank_.call(segments_.activation.input_grad, std::move(args), layer_tag(Pass::kInputGrad));
   if (selective && s_.plan.recompute.layernorm) norm_forward(Pass::kRecompute, module, a.mid, &a.mlp_n, &a.mlp_rstd);
   const ViewId dn = column_backward(segments_.gate_up, p, layer_tag(Pass::kInputGrad), dgate_up, a.mlp_n);

@@ -51,7 +51,15 @@ inline void set_dropout(program::Op& op, const SegmentContext& c, program::Dropo
   if (c.x.sequence_parallel) op.index_role = c.roles.tp;
 }
 
+// Slots of an attention core that keeps the log-sum-exp; dout and dqkv are of the backward segment.
+struct CoreSlots {
+  program::Ref dout, qkv, out, lse, dqkv;
+};
+CoreSlots add_core_slots(program::SegmentBuilder& b, const Shapes& x, bool forward);
+
 DecoderSegments::Core build_attention(const SegmentContext& c);
+// Among the members of a cp group: context_segments.h.
+DecoderSegments::Core build_context_attention(const SegmentContext& c);
 
 // Column-parallel projection; a bias is added by the matmul, or by the activation behind it.
 enum class ColumnBias : std::uint8_t { kNone, kInMatmul, kInActivation };

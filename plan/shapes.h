@@ -28,6 +28,9 @@ struct Shapes {
   bool sequence_parallel = false;
   program::Shape norm_stats;  // f32: reciprocal deviations [Tl]; of a layer norm means and those [2,Tl]
 
+  // Of materialised attention: one matrix for each head of each sequence.
+  program::Shape scores() const { return {batch * heads, tokens / batch, tokens / batch}; }
+
   static Shapes of(const Scenario& s) {
     const std::int64_t tp = s.plan.tp;
     Shapes x;

@@ -83,10 +83,6 @@ class StageLowering {
   program::ViewId norm_backward(const DecoderSegments::Norm& n, const ModuleParameters& m, program::Tag t,
                                 std::vector<program::ViewId> args, std::optional<program::ViewId> residual);
   program::ViewId core_backward(const LayerActivations& a, program::ViewId dattn);
-  // Whether the bias of the projection into the MLP is added by the activation.
-  bool bias_in_activation(const ModuleParameters& p) const {
-    return p.in_bias && s_.model.mlp != models::MlpKind::kSwiGlu;
-  }
   bool drops() const { return s_.training.dropout > 0; }
   void done(std::uint32_t module);
 

@@ -96,4 +96,18 @@ void add_scaled(std::int64_t n, A alpha, const X* x, A* y) {
   for (std::int64_t i = 0; i < n; ++i) y[i] += alpha * widen(x[i]);
 }
 
+// The dot product of x[0, n) and y[0, n), summed in order in the accumulate type.
+template <class A, class S>
+A dot(const S* x, const S* y, std::int64_t n) {
+  A sum = 0;
+  for (std::int64_t c = 0; c < n; ++c) sum += widen(x[c]) * widen(y[c]);
+  return sum;
+}
+
+// to[0, n) += sum[0, n), rounded once.
+template <class A, class S>
+void add_sums(const A* sum, std::int64_t n, S* to) {
+  for (std::int64_t c = 0; c < n; ++c) to[c] = narrow<S>(widen(to[c]) + sum[c]);
+}
+
 }  // namespace stepcast::kernels::cpu

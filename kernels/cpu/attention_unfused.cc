@@ -17,13 +17,6 @@ namespace {
 
 using Layout = AttentionLayout;
 
-template <class A, class S>
-A dot(const S* x, const S* y, std::int64_t n) {
-  A sum = 0;
-  for (std::int64_t c = 0; c < n; ++c) sum += widen(x[c]) * widen(y[c]);
-  return sum;
-}
-
 template <class S>
 void check_scores_of(const Rows<S>& scores, const Layout& at) {
   CHECK(scores.width == at.sequence && scores.count == at.batch * at.heads * at.sequence, scores.count, scores.width);
@@ -55,15 +48,12 @@ void scores_forward(const KernelContext& context) {
   });
 }
 
-// Adds `count` columns of sums to rows of `to`, rounded once: element (position, c) of `sum` to column + c.
+// Adds the sums [position, dim] to dim channels of the rows of one sequence, from column `column` on.
 template <class S>
 void add_positions(const std::vector<Accumulate<S>>& sum, const Rows<S>& to, const Layout& at, std::int64_t b,
                    std::int64_t column) {
   for (std::int64_t p = 0; p < at.sequence; ++p) {
-    S* row = to[at.row(p, b)] + column;
-    for (std::int64_t c = 0; c < at.dim; ++c) {
-      row[c] = narrow<S>(widen(row[c]) + sum[static_cast<std::size_t>(p * at.dim + c)]);
-    }
+    add_sums(sum.data() + p * at.dim, at.dim, to[at.row(p, b)] + column);
   }
 }
 

@@ -7,11 +7,12 @@
 // of them adds its terms.
 //
 // Rows are position-major, as in attention.cc; a kv row is [k heads | v heads].
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "kernels/cpu/access.h"
+#include "kernels/cpu/attention_layout.h"
 #include "kernels/cpu/reference.h"
 #include "kernels/share.h"
 
@@ -20,69 +21,61 @@ namespace {
 
 // Shapes of one call and where its rows are in the whole sequence.
 struct Blocks {
-  std::int64_t batch, heads, kv_heads, dim;
+  AttentionLayout heads;  // of the queries' rows
   Share queries;
   std::int64_t key_positions;  // of one sequence
   bool gathered;               // keys of all members
   std::int64_t source;         // of the keys, when not gathered
 
-  std::int64_t query_position(std::int64_t own) const { return queries.position(own); }
+  std::int64_t dim() const { return heads.dim; }
+  std::int64_t query_position(std::int64_t row) const { return queries.position(row / heads.batch); }
   std::int64_t key_position(std::int64_t j) const {
     Share keys = queries;
     keys.index = gathered ? j / queries.positions : source;
     return keys.position(j % queries.positions);
   }
-  std::int64_t kv_head(std::int64_t head) const { return head / (heads / kv_heads); }
-  std::int64_t key_column(std::int64_t head) const { return kv_head(head) * dim; }
-  std::int64_t value_column(std::int64_t head) const { return (kv_heads + kv_head(head)) * dim; }
+  // Columns of a kv row, which begins where the queries of a qkv row end.
+  std::int64_t key_column(std::int64_t head) const { return heads.key(head / heads.group()) - heads.key(0); }
+  std::int64_t value_column(std::int64_t head) const { return heads.value(head / heads.group()) - heads.key(0); }
 };
 
-Blocks blocks_of(const KernelContext& context, std::int64_t query_rows, std::int64_t key_rows) {
-  const program::Attributes& a = attributes(context);
-  CHECK(a.batch > 0 && a.kv_heads > 0 && a.heads % a.kv_heads == 0 && a.head_dim > 0, a.batch, a.heads, a.kv_heads);
+template <class S>
+Blocks blocks_of(const KernelContext& context, const Rows<S>& qkv, const Rows<S>& kv) {
+  const AttentionLayout heads = attention_layout(context, qkv.count, qkv.width);
   const std::int64_t members = context.index_count;
-  const bool gathered = key_rows != query_rows;
-  CHECK(query_rows % a.batch == 0 && (!gathered || key_rows == members * query_rows), query_rows, key_rows, members);
-  const Share queries{context.index, members, query_rows / a.batch};
-  return {a.batch,    a.heads,
-          a.kv_heads, a.head_dim,
-          queries,    key_rows / a.batch,
-          gathered,   program::member_position(context.index - a.count, members)};
+  const bool gathered = kv.count != qkv.count;
+  CHECK(!gathered || kv.count == members * qkv.count, qkv.count, kv.count, members);
+  const Share queries{context.index, members, heads.sequence};
+  return {heads, queries, kv.count / heads.batch, gathered,
+          program::member_position(context.index - attributes(context).count, members)};
 }
 
-template <class A, class S>
-A dot(const S* x, const S* y, std::int64_t n) {
-  A sum = 0;
-  for (std::int64_t c = 0; c < n; ++c) sum += widen(x[c]) * widen(y[c]);
-  return sum;
-}
-
-// Calls visit(key row, score) for every key of sequence b that the query at row t sees.
+// Calls visit(key row, score) for every key that the query at row t sees, of its own sequence.
 template <class S, class Visit>
-void for_each_key(const Blocks& at, const S* query, std::int64_t position, std::int64_t b, std::int64_t head,
-                  const Rows<S>& kv, const Visit& visit) {
+void for_each_key(const Blocks& at, const Rows<S>& qkv, const Rows<S>& kv, std::int64_t t, std::int64_t head,
+                  const Visit& visit) {
   using A = Accumulate<S>;
-  const A scale = static_cast<A>(1.0 / std::sqrt(static_cast<double>(at.dim)));
+  const S* query = qkv[t] + at.heads.query(head);
   for (std::int64_t j = 0; j < at.key_positions; ++j) {
-    if (at.key_position(j) > position) continue;
-    const std::int64_t row = j * at.batch + b;
-    visit(row, scale * dot<A>(query, kv[row] + at.key_column(head), at.dim));
+    if (at.key_position(j) > at.query_position(t)) continue;
+    const std::int64_t row = at.heads.row(j, t % at.heads.batch);
+    visit(row, scale_of<A>(at.heads) * dot<A>(query, kv[row] + at.key_column(head), at.dim()));
   }
 }
 
-// Attention of one query to this call's keys; returns the log-sum-exp, minus infinity when it sees none.
+// Attention of the query at row t to this call's keys; returns the log-sum-exp, minus infinity when it sees none.
 template <class S>
-Accumulate<S> attend(const Blocks& at, const S* query, std::int64_t position, std::int64_t b, std::int64_t head,
-                     const Rows<S>& kv, std::vector<Accumulate<S>>& mixed) {
+Accumulate<S> attend(const Blocks& at, const Rows<S>& qkv, const Rows<S>& kv, std::int64_t t, std::int64_t head,
+                     std::vector<Accumulate<S>>& mixed) {
   using A = Accumulate<S>;
   A largest = -std::numeric_limits<A>::infinity();
-  for_each_key(at, query, position, b, head, kv, [&](std::int64_t, A score) { largest = std::max(largest, score); });
+  for_each_key(at, qkv, kv, t, head, [&](std::int64_t, A score) { largest = std::max(largest, score); });
   std::fill(mixed.begin(), mixed.end(), A(0));
   A sum = 0;
-  for_each_key(at, query, position, b, head, kv, [&](std::int64_t row, A score) {
+  for_each_key(at, qkv, kv, t, head, [&](std::int64_t row, A score) {
     const A weight = std::exp(score - largest);
     sum += weight;
-    add_scaled(at.dim, weight, kv[row] + at.value_column(head), mixed.data());
+    add_scaled(at.dim(), weight, kv[row] + at.value_column(head), mixed.data());
   });
   if (sum == 0) return largest;
   for (A& channel : mixed) channel /= sum;
@@ -96,15 +89,15 @@ void forward(const KernelContext& context) {
   const auto kv = rows<S>(context, 1);
   const auto out = rows<S>(context, 2);
   const auto lse = rows<A>(context, 3);
-  const Blocks at = blocks_of(context, qkv.count, kv.count);
-  std::vector<A> mixed(static_cast<std::size_t>(at.dim));
+  const Blocks at = blocks_of(context, qkv, kv);
+  std::vector<A> mixed(static_cast<std::size_t>(at.dim()));
   for (std::int64_t t = 0; t < qkv.count; ++t) {
-    for (std::int64_t h = 0; h < at.heads; ++h) {
-      const A block = attend(at, qkv[t] + h * at.dim, at.query_position(t / at.batch), t % at.batch, h, kv, mixed);
-      S* to = out[t] + h * at.dim;
-      A& total = lse.data[t * at.heads + h];
+    for (std::int64_t h = 0; h < at.heads.heads; ++h) {
+      const A block = attend(at, qkv, kv, t, h, mixed);
+      S* to = out[t] + at.heads.query(h);
+      A& total = lse.data[t * at.heads.heads + h];
       if (!context.accumulate) {
-        for (std::int64_t c = 0; c < at.dim; ++c) to[c] = narrow<S>(mixed[static_cast<std::size_t>(c)]);
+        for (std::int64_t c = 0; c < at.dim(); ++c) to[c] = narrow<S>(mixed[static_cast<std::size_t>(c)]);
         total = block;
         continue;
       }
@@ -113,7 +106,7 @@ void forward(const KernelContext& context) {
       const A merged = largest + std::log(std::exp(total - largest) + std::exp(block - largest));
       const A keep = std::exp(total - merged);
       const A take = std::exp(block - merged);
-      for (std::int64_t c = 0; c < at.dim; ++c) {
+      for (std::int64_t c = 0; c < at.dim(); ++c) {
         to[c] = narrow<S>(widen(to[c]) * keep + mixed[static_cast<std::size_t>(c)] * take);
       }
       total = merged;
@@ -132,19 +125,18 @@ template <class S>
 void add_gradients(const Blocks& at, const BackwardRows<S>& in, std::int64_t t, std::int64_t h,
                    std::vector<Accumulate<S>>& dquery, std::vector<Accumulate<S>>& dkv) {
   using A = Accumulate<S>;
-  const S* query = in.qkv[t] + h * at.dim;
-  const S* dout = in.dout[t] + h * at.dim;
-  const A scale = static_cast<A>(1.0 / std::sqrt(static_cast<double>(at.dim)));
-  const A delta = dot<A>(dout, in.out[t] + h * at.dim, at.dim);
-  const A lse = in.lse.data[t * at.heads + h];
-  for_each_key(at, query, at.query_position(t / at.batch), t % at.batch, h, in.kv, [&](std::int64_t row, A score) {
+  const S* query = in.qkv[t] + at.heads.query(h);
+  const S* dout = in.dout[t] + at.heads.query(h);
+  const A delta = dot<A>(dout, in.out[t] + at.heads.query(h), at.dim());
+  const A lse = in.lse.data[t * at.heads.heads + h];
+  for_each_key(at, in.qkv, in.kv, t, h, [&](std::int64_t row, A score) {
     const S* key = in.kv[row] + at.key_column(h);
     const S* value = in.kv[row] + at.value_column(h);
     const A p = std::exp(score - lse);
-    const A ds = p * (dot<A>(dout, value, at.dim) - delta) * scale;
-    add_scaled(at.dim, ds, key, dquery.data());
-    add_scaled(at.dim, ds, query, dkv.data() + row * in.kv.width + at.key_column(h));
-    add_scaled(at.dim, p, dout, dkv.data() + row * in.kv.width + at.value_column(h));
+    const A ds = p * (dot<A>(dout, value, at.dim()) - delta) * scale_of<A>(at.heads);
+    add_scaled(at.dim(), ds, key, dquery.data());
+    add_scaled(at.dim(), ds, query, dkv.data() + row * in.kv.width + at.key_column(h));
+    add_scaled(at.dim(), p, dout, dkv.data() + row * in.kv.width + at.value_column(h));
   });
 }
 
@@ -155,21 +147,21 @@ void backward(const KernelContext& context) {
                            rows<A>(context, 4)};
   const auto dqkv = rows<S>(context, 5);
   const auto dkv = rows<S>(context, 6);
-  const Blocks at = blocks_of(context, in.qkv.count, in.kv.count);
-  std::vector<A> dquery(static_cast<std::size_t>(at.dim));
+  const Blocks at = blocks_of(context, in.qkv, in.kv);
+  std::vector<A> dquery(static_cast<std::size_t>(at.dim()));
   std::vector<A> sums(static_cast<std::size_t>(dkv.size()), A(0));
   for (std::int64_t t = 0; t < in.qkv.count; ++t) {
-    for (std::int64_t h = 0; h < at.heads; ++h) {
+    for (std::int64_t h = 0; h < at.heads.heads; ++h) {
       std::fill(dquery.begin(), dquery.end(), A(0));
       add_gradients(at, in, t, h, dquery, sums);
-      S* to = dqkv[t] + h * at.dim;
-      for (std::int64_t c = 0; c < at.dim; ++c) {
+      S* to = dqkv[t] + at.heads.query(h);
+      for (std::int64_t c = 0; c < at.dim(); ++c) {
         const A added = dquery[static_cast<std::size_t>(c)];
         to[c] = narrow<S>(context.accumulate ? widen(to[c]) + added : added);
       }
     }
     if (context.accumulate) continue;
-    std::fill(dqkv[t] + at.heads * at.dim, dqkv[t] + dqkv.width, narrow<S>(A(0)));
+    std::fill(dqkv[t] + at.heads.key(0), dqkv[t] + dqkv.width, narrow<S>(A(0)));
   }
   for (std::int64_t i = 0; i < dkv.size(); ++i) dkv.data[i] = narrow<S>(sums[static_cast<std::size_t>(i)]);
 }

@@ -78,14 +78,6 @@ void backward_input(const KernelContext& context) {
   }
 }
 
-// to[c] += sum[c], rounded once.
-template <class G, class A>
-void add_columns(const std::vector<A>& sum, const Rows<G>& to) {
-  for (std::int64_t c = 0; c < to.size(); ++c) {
-    to.data[c] = narrow<G>(widen(to.data[c]) + sum[static_cast<std::size_t>(c)]);
-  }
-}
-
 template <class S, class G>
 void backward_weight(const KernelContext& context) {
   using A = Accumulate<S>;
@@ -107,8 +99,8 @@ void backward_weight(const KernelContext& context) {
       bias_sum[static_cast<std::size_t>(c)] += d;
     }
   }
-  add_columns(weight_sum, dweight);
-  add_columns(bias_sum, dbias);
+  add_sums(weight_sum.data(), x.width, dweight.data);
+  add_sums(bias_sum.data(), x.width, dbias.data);
 }
 
 template <class S, class G>
@@ -121,7 +113,7 @@ void sum_rows(const KernelContext& context) {
   for (std::int64_t t = 0; t < dout.count; ++t) {
     for (std::int64_t c = 0; c < dout.width; ++c) sum[static_cast<std::size_t>(c)] += widen(dout[t][c]);
   }
-  add_columns(sum, dbias);
+  add_sums(sum.data(), dout.width, dbias.data);
 }
 
 }  // namespace

@@ -38,8 +38,7 @@ void backward(const KernelContext& context) {
     std::fill(sum.begin(), sum.end(), Accumulate<S>(0));
     for (; t < dx.count && position_of(context, t, dx.count) == position; ++t)
       add_scaled(dx.width, Accumulate<S>(1), dx[t], sum.data());
-    G* row = dtable[position];
-    for (std::int64_t c = 0; c < dx.width; ++c) row[c] = narrow<G>(widen(row[c]) + sum[static_cast<std::size_t>(c)]);
+    add_sums(sum.data(), dx.width, dtable[position]);
   }
 }
 
