@@ -205,6 +205,14 @@ TEST(Network, RefusesANodeWithoutAnyNicLeft) {
   }
 }
 
+// One domain of two nodes: nothing passes a NIC.
+TEST(Network, NeedsNoNicWithinADomain) {
+  Cluster cluster = fabric_cluster(FabricKind::kRail, 2, 0);
+  cluster.node.scale_up.domain = 8;
+  for (std::int32_t device = 4; device < 8; ++device) cluster.overrides.push_back({.device = device, .nic_down = true});
+  EXPECT_EQ(Network(cluster).shape_between(0, 7).tier, Tier::kScaleUp);
+}
+
 TEST(ShapeBetween, IsTheShapeOfThePair) {
   Cluster cluster = fabric_cluster(FabricKind::kRail, 11, 4, 2, 4);  // the last unit and pod are partly filled
   cluster.node.scale_up.domain = 2;
