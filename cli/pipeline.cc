@@ -56,8 +56,9 @@ std::vector<std::string> calibration_warnings(const plan::Scenario& scenario, co
           ": its constants may be far off"};
 }
 
-sim::AnalyticCostModel cost_model(const plan::Scenario& scenario, const sim::Calibration& calibration) {
-  return {scenario.cluster, calibration, scenario.environment};
+sim::AnalyticCostModel cost_model(const Prepared& prepared, const sim::Calibration& calibration) {
+  const plan::Scenario& scenario = prepared.scenario();
+  return {scenario.cluster, calibration, scenario.environment, prepared.read.environment_at};
 }
 
 class Countdown {
@@ -170,10 +171,17 @@ std::vector<Duration> jittered_steps(const Prepared& prepared, const sim::CostMo
 
 }  // namespace
 
+plan::ReadScenario read_and_judge(const config::ScenarioSource& source) {
+  plan::ReadScenario read = plan::read_scenario(source);
+  // Judged by who acts on it.
+  sim::parse_nccl_pins(read.scenario.environment, read.environment_at);
+  return read;
+}
+
 Prepared prepare(const config::ScenarioSource& source) {
   start_helpers();
   Prepared prepared;
-  prepared.read = plan::read_scenario(source);
+  prepared.read = read_and_judge(source);
   for (const std::string& note : prepared.read.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
   plan::throw_if_violated(prepared.read);
   throw_if_interrupted();
@@ -192,7 +200,7 @@ sim::Calibration find_calibration(const plan::Scenario& scenario, const config::
 }
 
 sim::Prediction predict(const Prepared& prepared, const sim::Calibration& calibration, const sim::SimOptions& options) {
-  const sim::AnalyticCostModel costs = cost_model(prepared.scenario(), calibration);
+  const sim::AnalyticCostModel costs = cost_model(prepared, calibration);
   sim::Prediction prediction = sim::simulate(*prepared.program, costs, options);
   throw_if_interrupted();
   return prediction;
@@ -202,7 +210,7 @@ Outcome predict_with_what_ifs(const Prepared& prepared, const sim::Calibration& 
                               const sim::SimOptions& options) {
   const plan::Scenario& scenario = prepared.scenario();
   if (scenario.jitter) require_jitter_within_limits(prepared, *scenario.jitter);
-  const sim::AnalyticCostModel costs = cost_model(scenario, calibration);
+  const sim::AnalyticCostModel costs = cost_model(prepared, calibration);
   Outcome outcome;
   outcome.contention = options.contention;
   // Folding changes no picosecond: what-ifs are folded even where the answer is not.

@@ -23,8 +23,10 @@ struct Prepared {
   const plan::Scenario& scenario() const { return read.scenario; }
 };
 
-// Throws Error: kInput and kUnsupported as plan/scenario_reader says, kInput with every broken rule. Notes go to
-// stderr.
+// plan::read_scenario, and what is pinned of NCCL. Throws Error as it says, and for bad pins.
+plan::ReadScenario read_and_judge(const config::ScenarioSource& source);
+
+// Throws Error as read_and_judge, and kInput with every broken rule. Notes go to stderr.
 Prepared prepare(const config::ScenarioSource& source);
 
 // The calibration the scenario names. "auto" takes a preset whose `devices` name the scenario's device: before others

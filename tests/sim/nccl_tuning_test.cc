@@ -222,6 +222,8 @@ TEST(NcclPins, NameTheVariableAndItsWords) {
   EXPECT_NE(all[2].help.at(0).find("0 to 2"), std::string::npos);
   EXPECT_NE(all[3].help.at(0).find("1 to 64"), std::string::npos);
   for (const Problem& p : all) EXPECT_EQ(p.kind, ErrorKind::kInput);
+  EXPECT_EQ(parse_nccl_pins({{"NCCL_PROTO", "LL"}}, {{"NCCL_PROTO", {"run.yaml", 9, "stack.env.NCCL_PROTO"}}}).where.line,
+            9);
   EXPECT_EQ(problems({{"NCCL_ALGO", "allreduce:ring"}}).at(0).kind, ErrorKind::kUnsupported);
   EXPECT_TRUE(problems({{"NCCL_DEBUG", "INFO"}}).empty());
 }
