@@ -46,7 +46,8 @@ struct Outcome {
   std::vector<Duration> jittered_steps;                 // by sample; empty without scenario.jitter
 };
 
-// Also simulates what-ifs, on all cores; jitter unfolds and says so on stderr. Throws Error: kUnsupported when jitter
+// Also simulates what-ifs, on all cores, unless a step has more than kMostOpsWithWhatIfs ops. Says on stderr what takes
+// long (long_run.h), and that jitter unfolds. Throws Interrupted, and Error: kUnsupported when jitter
 // asks for more than kMostJitteredOps, kEnvironment when its ranks need more memory than the machine has.
 Outcome predict_with_what_ifs(const Prepared& prepared, const sim::Calibration& calibration,
                               const sim::SimOptions& options);
