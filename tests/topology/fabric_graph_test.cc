@@ -171,6 +171,9 @@ TEST(DamagedFabric, CountsANicWithoutACableAsOneThatIsDown) {
       EXPECT_EQ(uses(uncabled, {a, b}, TrafficPattern::kMessage), uses(down, {a, b}, TrafficPattern::kMessage));
     }
   }
+  for (const std::vector<std::int32_t>& group : {std::vector<std::int32_t>{0, 1, 4, 5}, {0, 2, 4, 6}, {1, 5}}) {
+    EXPECT_EQ(uncabled.shape_of(group), down.shape_of(group));
+  }
   const Named ring = uses(uncabled, {0, 1, 4, 5}, TrafficPattern::kRing);
   EXPECT_EQ(ring.at("node 2 NIC 1 out"), 2048);
   EXPECT_EQ(ring.at("leaf1 to node2.nic1"), 2048);
