@@ -25,6 +25,7 @@ void resolve_environment(ScenarioDraft& draft) {
       continue;
     }
     draft.read.scenario.environment.emplace(name, value);
+    draft.read.environment_at.emplace(name, draft.locate("stack.env." + name));
   }
   if (draft.given("stack.env")) {
     std::vector<std::string> texts;

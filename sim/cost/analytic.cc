@@ -83,10 +83,10 @@ AnalyticCostModel::Speed AnalyticCostModel::speed_of(const topology::DeviceOverr
 }
 
 AnalyticCostModel::AnalyticCostModel(topology::Cluster cluster, Calibration calibration,
-                                     const std::map<std::string, std::string>& environment)
+                                     const std::map<std::string, std::string>& environment, const PinLocations& pins_at)
     : network_(std::move(cluster)),
       calibration_(std::move(calibration)),
-      pins_(parse_nccl_pins(environment)),
+      pins_(parse_nccl_pins(environment, pins_at)),
       links_(links_of(network_)),
       speeds_{Speed{}} {
   for (const auto& [device, change] : topology::changed_devices(this->cluster())) {

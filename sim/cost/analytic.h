@@ -31,9 +31,10 @@ namespace stepcast::sim {
 // Numbers path classes as they are first asked for; not for use by several threads at once.
 class AnalyticCostModel : public CostModel {
  public:
-  // Pins of NCCL are taken from `environment`. Throws Error (kInput, kUnsupported) for bad pins and fabrics.
+  // Pins of NCCL are taken from `environment`, given at `pins_at`. Throws Error (kInput, kUnsupported) for bad pins and
+  // fabrics.
   AnalyticCostModel(topology::Cluster cluster, Calibration calibration,
-                    const std::map<std::string, std::string>& environment = {});
+                    const std::map<std::string, std::string>& environment = {}, const PinLocations& pins_at = {});
 
   DeviceClass device_class(std::int32_t device) const override;
   DeviceLimits limits(DeviceClass device) const override;

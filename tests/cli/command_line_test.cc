@@ -19,6 +19,32 @@ struct ExitCase {
   int code;
 };
 
+// What is wrong, where, and what would work.
+TEST(CommandLine, NamesWhatCannotBePinnedOrPriced) {
+  struct Case {
+    std::string arguments;
+    int code;
+    std::vector<std::string> texts;
+  };
+  const std::string eight = kEight;
+  const std::string nonsense = " --set stack.env.NCCL_ALGO=nonsense";
+  const std::vector<std::string> words = {"unknown word 'nonsense'", "stack.env.NCCL_ALGO", "Tree, Ring"};
+  const std::vector<Case> cases = {
+      {"simulate " + eight + nonsense, 3, words},
+      {"check " + eight + nonsense, 3, words},
+      {"simulate " + eight + " --set stack.env.NCCL_ALGO=NVLSTree", 3, {"leave nothing to run", "stack.env.NCCL_ALGO"}},
+      {"simulate " + eight + " --set 'cluster.gpu.peak_bf16=1 FLOP/s'",
+       3,
+       {"attn.qkv of ", "one op takes longer than 106 days", "help: less work for it"}},
+      {"simulate " + eight + " --set 'cluster.scale_up.bandwidth=1 B/s'", 3, {" of ", "longer than 106 days"}},
+  };
+  for (const Case& c : cases) {
+    const ProgramRun run = stepcast(c.arguments);
+    EXPECT_EQ(run.exit_code, c.code) << c.arguments << run.err;
+    for (const std::string& text : c.texts) EXPECT_NE(run.err.find(text), std::string::npos) << text << "\n" << run.err;
+  }
+}
+
 TEST(CommandLine, KeepsItsExitCodes) {
   const std::string tiny = kTiny;
   const std::vector<ExitCase> cases = {
