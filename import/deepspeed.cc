@@ -206,7 +206,7 @@ void import_deepspeed(Draft& draft) {
   const std::size_t before = all.size();
   std::vector<Argument> stated = without_value(std::move(all), "auto");
   if (stated.size() < before) {
-    draft.assume(std::to_string(before - stated.size()) + " values \"auto\" are taken as not given");
+    draft.assume("\"auto\" is taken as not given (" + std::to_string(before - stated.size()) + " times)");
   }
   ArgumentTable args(std::move(stated), draft);
   DeepSpeedTranslator(args, draft).run();

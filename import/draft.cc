@@ -21,16 +21,18 @@ std::size_t section_of(const ImportedValue& value) {
 
 }  // namespace
 
-std::string yaml_text(std::string_view text) {
+std::string yaml_text(std::string_view written) {
+  constexpr std::size_t kMost = 4096;
+  const std::string text = config::printable(written, kMost);
   const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("_-+./").find(c) != std::string_view::npos;
   });
-  if (plain && text.front() != '-' && text.front() != '+') return std::string(text);
+  if (plain && text.front() != '-' && text.front() != '+') return text;
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') quoted += '\\';
-    quoted += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    quoted += c;
   }
   return quoted + "\"";
 }
@@ -129,8 +131,19 @@ void Draft::take_cluster(std::int64_t gpus) {
   assume("cluster " + cluster + ": the source does not say what it runs on (--cluster NAME)");
 }
 
+// A setting replaces the whole it names. One inside a scalar replaces that, too, but a cluster's name stays its base.
+void Draft::lay_setting(const config::Setting& setting) {
+  for (ImportedValue& value : imported_.values) {
+    if (value.field == "cluster" && setting.field.starts_with("cluster.")) value.field = "cluster.base";
+  }
+  std::erase_if(imported_.values, [&](const ImportedValue& value) {
+    return value.field.starts_with(setting.field + ".") || setting.field.starts_with(value.field + ".");
+  });
+  set(setting.field, setting.value, setting.origin);
+}
+
 Imported Draft::finish() {
-  for (const config::Setting& setting : request_.settings) set(setting.field, setting.value, setting.origin);
+  for (const config::Setting& setting : request_.settings) lay_setting(setting);
   problems_.throw_if_any();
   std::stable_sort(imported_.values.begin(), imported_.values.end(),
                    [](const ImportedValue& a, const ImportedValue& b) { return section_of(a) < section_of(b); });

@@ -50,6 +50,7 @@ class Draft {
   Imported finish();
 
  private:
+  void lay_setting(const config::Setting& setting);
   void take_cluster(std::int64_t gpus);
 
   const ImportRequest& request_;

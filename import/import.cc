@@ -68,11 +68,12 @@ ShellScript read_script(const Draft& draft) {
   return read_shell(config::read_file(request.file), request.file, request.defines);
 }
 
-// "section.key=value", with Hydra's "+" or "++" in front.
+// "section.key=value", with Hydra's "+" or "++" in front; a mixed precision stands in no section.
 bool is_override(const std::string& word) {
   const std::size_t equals = word.find('=');
   const std::size_t dot = word.find('.');
-  return !word.starts_with('-') && dot != std::string::npos && equals != std::string::npos && dot < equals;
+  const bool section = dot != std::string::npos && dot < equals;
+  return !word.starts_with('-') && equals != std::string::npos && (section || word.starts_with("mixed_precision="));
 }
 
 Argument override_of(std::string text, const ShellWord& word, const std::string& file) {

@@ -40,7 +40,7 @@ std::vector<std::string> ways_to_split(std::int64_t layers, std::int64_t pp) {
     const std::int64_t share = (layers + 2) / pp;
     ways.push_back("--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split: " + text(layers) +
                    " + 2 = " + text(layers + 2) + " divides by " + text(pp) + ": " + text(share - 1) +
-                   (pp > 2 ? ", " + text(share) + (pp > 3 ? " ..." : "") + ", " : ", ") + text(share - 1));
+                   (pp > 2 ? ", " + text(share) + (pp > 3 ? " x " + text(pp - 2) : "") : "") + ", " + text(share - 1));
   }
   for (std::int64_t less = 0; less < layers / pp; ++less) {
     const std::int64_t first = layers / pp - less;

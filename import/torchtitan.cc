@@ -94,7 +94,11 @@ class TorchtitanTranslator {
     take_recompute();
     take_stack();
     judge_heads();
-    args_.ignore_rest(kKnown);
+    std::vector<KnownName> known(kKnown.begin(), kKnown.end());
+    for (KnownName& name : known) {
+      if (!float8_ && name.beginning == "float8.") name = {"float8.", Reason::kNoInfluence, ""};
+    }
+    args_.ignore_rest(known);
   }
 
  private:
@@ -316,6 +320,7 @@ class TorchtitanTranslator {
     if (args_.on(async)) draft_.set("plan.overlap.tp_comm", "true", args_.origin(async));
     for (const std::string& converter : args_.words("model.converters")) {
       if (converter.find("float8") == std::string::npos) continue;
+      float8_ = true;
       draft_.set("training.precision.compute", "fp8", args_.origin("model.converters"));
       draft_.set("training.precision.fp8_recipe", "tensorwise", args_.origin("model.converters"));
     }
@@ -349,6 +354,7 @@ class TorchtitanTranslator {
   std::int64_t replicate_ = 1;
   std::int64_t shard_ = -1;
   std::int64_t gpus_ = 0;
+  bool float8_ = false;  // else the [float8] section is idle
 };
 
 bool is_dotted(const std::string& word) {
