@@ -22,8 +22,8 @@ void add_leaf(const config::Node& node, const std::string& key, std::vector<Argu
   Argument argument;
   argument.written = key;
   argument.where = node.where;
-  std::string name = key.starts_with("--") ? key.substr(2) : key;
-  argument.name = dashed(path ? name : name.substr(name.rfind('.') + 1));
+  const std::string name = path ? key : key.substr(key.rfind('.') + 1);
+  argument.name = dashed(name.starts_with("--") ? name.substr(2) : name);
   if (node.kind == config::Node::Kind::kList) {
     for (const config::Node& item : node.children) argument.values.push_back(config::flow_text(item));
   } else {

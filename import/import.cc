@@ -147,10 +147,13 @@ void assume_recipe(std::vector<Argument>& arguments, Draft& draft) {
   const auto has = [&arguments](std::string_view name) {
     return std::any_of(arguments.begin(), arguments.end(), [&](const Argument& a) { return a.name == name; });
   };
+  const bool reduces_late = std::any_of(arguments.begin(), arguments.end(),
+                                        [](const Argument& a) { return a.name == "overlap-grad-reduce" && a.off; });
   std::vector<std::string> assumed;
   for (const char* const name : {"bf16", "use-distributed-optimizer", "overlap-grad-reduce", "overlap-param-gather",
                                  "cross-entropy-loss-fusion"}) {
-    if (has(name) || (name == std::string_view("bf16") && has("fp16"))) continue;
+    const std::string_view what = name;
+    if (has(what) || (what == "bf16" && has("fp16")) || (what == "overlap-param-gather" && reduces_late)) continue;
     arguments.push_back({name, "recipe", {}, false, {"recipe", 0, ""}, {}});
     assumed.emplace_back(name);
   }

@@ -73,7 +73,8 @@ void judge_shape(MegatronRun& run) {
         {"--tensor-model-parallel-size " + divisors_below(run.heads, run.heads)});
   }
   const bool replicates = run.groups > 0 && run.tp % run.groups == 0;
-  if (run.groups > 0 && run.groups % run.tp != 0 && !replicates) {
+  const bool grouped = run.groups != run.heads;  // else said of the heads
+  if (grouped && run.groups > 0 && run.groups % run.tp != 0 && !replicates) {
     run.draft.refuse("--num-query-groups " + text(run.groups) +
                          " is neither a multiple nor a divisor of "
                          "--tensor-model-parallel-size " +

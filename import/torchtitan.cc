@@ -117,7 +117,7 @@ class TorchtitanTranslator {
     const auto text = args_.word(name);
     if (text && *text == "-1") return -1;
     const std::int64_t value = args_.integer(name).value_or(otherwise);
-    if (value >= 1 && value <= kMost) return value;
+    if (value == -1 || (value >= 1 && value <= kMost)) return value;
     draft_.refuse("a degree of " + std::to_string(value), args_.where(name), {"from 1 to 2^20"});
     return 1;
   }

@@ -84,8 +84,8 @@ constexpr const char* kNanotron = R"(model:
   dtype: bfloat16
   make_vocab_size_divisible_by: 1
   model_config: {is_llama_config: true, hidden_size: 2048, intermediate_size: 8192, num_attention_heads: 32,
-    num_hidden_layers: 16, num_key_value_heads: 32, vocab_size: 131072, tie_word_embeddings: true, rms_norm_eps: 1.0e-05,
-    max_position_embeddings: 4096, pad_token_id: null}
+    num_hidden_layers: 16, num_key_value_heads: 32, vocab_size: 131072, tie_word_embeddings: true,
+    rms_norm_eps: 1.0e-05, max_position_embeddings: 4096, pad_token_id: null}
 optimizer: {accumulate_grad_in_fp32: true, zero_stage: 1, learning_rate_scheduler: {learning_rate: 3.0e-4}}
 parallelism: {dp: 4, pp: 2, tp: 1, pp_engine: 1f1b, tp_mode: REDUCE_SCATTER, recompute_layer: false}
 tokens: {sequence_length: 4096, micro_batch_size: 4, batch_accumulation_per_replica: 16, train_steps: 100}
