@@ -42,6 +42,8 @@ class ShellReader {
       after_and_or_ = true;
     } else if (is_redirection()) {
       read_redirection();
+    } else if (at_command_start() && cursor_.sees("((")) {
+      read_test();
     } else if (std::string_view(";|&()").find(c) != std::string_view::npos) {
       cursor_.next();
       end_command();
