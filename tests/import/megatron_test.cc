@@ -150,6 +150,23 @@ TEST(MegatronImport, LetsASettingReplaceWhatItNames) {
   EXPECT_EQ(a.value("cluster.base"), "hgx-h100");
 }
 
+// Slurm starts 4 * 8 tasks; the quoted command is opened, the one that only prints is not read.
+TEST(MegatronImport, FindsTheLaunchInASlurmScript) {
+  const Answer a = import_text("megatron", "run.sbatch",
+                               "#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\n"
+                               "ARGS=\"" +
+                                   kModel +
+                                   "--global-batch-size 64\"\n"
+                                   "echo python pretrain_gpt.py $ARGS --micro-batch-size 7\n"
+                                   "python tools/preprocess_data.py --workers 8 --tokenizer-type GPT2BPETokenizer\n"
+                                   "srun -l bash -c \"python pretrain_gpt.py $ARGS\"\n");
+  ASSERT_EQ(a.problem_text(), "");
+  EXPECT_EQ(a.value("gpus"), "32");
+  EXPECT_EQ(a.value("plan.micro_batch_size"), "1");
+  ASSERT_EQ(a.imported.contradictions.size(), 1U);  // the other program is told
+  EXPECT_NE(a.imported.contradictions[0].find("line 6 is read; line 5"), std::string::npos);
+}
+
 TEST(MegatronFlags, KnowsSpellings) {
   EXPECT_TRUE(is_megatron_flag("tensor-model-parallel-size"));
   EXPECT_TRUE(is_megatron_flag("no-rope-fusion") || is_megatron_flag("no-persist-layer-norm"));
