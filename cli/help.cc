@@ -12,6 +12,7 @@ std::string_view orientation() {
   dump SCENARIO       the Program, one instruction list per kind of rank, that simulate and run share
   coll OP             what a collective takes on a cluster, in the columns of nccl-tests
   hardware [NAME]     the clusters known by name; every figure of one with its source
+  import FORMAT FILE  a scenario from a Megatron script, torchtitan TOML, nanotron YAML or DeepSpeed JSON
 
 Try
   stepcast simulate scenarios/runs/llama-3.1-8b-h100x8.yaml

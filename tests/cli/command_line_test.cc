@@ -59,6 +59,14 @@ TEST(CommandLine, KeepsItsExitCodes) {
       {"hardware gb200-nvl72", 0},
       {"hardware --frobnicate", 2},
       {"hardware hgx-h10O", 3},
+      {"import megatron tests/import/cases/D10.sh", 0},
+      {"import megatron tests/import/cases/D10.sh --json", 0},
+      {"import megatron", 2},
+      {"import frobnicate tests/import/cases/D10.sh", 2},
+      {"import megatron tests/import/cases/D10.sh --define =1", 2},
+      {"import megatron none.sh", 3},
+      {"import megatron tests/import/cases/D01.sh", 3},
+      {"import megatron tests/import/cases/D10.sh --out /nonexistent/run.yaml", 5},
       {"frobnicate", 2},
       {"simulate", 2},
       {"simulate llama-3.1-8b", 2},
@@ -103,7 +111,7 @@ TEST(CommandLine, KeepsItsExitCodes) {
 
 TEST(CommandLine, GreetsWithoutArguments) {
   const ProgramRun run = stepcast("");
-  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 15);
+  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 16);
   EXPECT_NE(run.out.find("stepcast simulate scenarios/runs/llama-3.1-8b-h100x8.yaml"), std::string::npos);
 }
 
