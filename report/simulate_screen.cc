@@ -116,6 +116,10 @@ std::string change_text(const SimulationReport& r) {
     const double change = free.step_time_s / r.step_time_s - 1;
     if (change < -kWorthALine) parts.push_back(fmt::format("{} free {}", to_string(free.kind), percent(change)));
   }
+  for (const Sensitivity& s : r.sensitivity) {
+    parts.push_back(fmt::format("{} {:+.1f} %{}", s.change, (s.step_time_s / r.step_time_s - 1) * 100,
+                                s.verdict == Verdict::kOom && r.memory.verdict != Verdict::kOom ? " (oom)" : ""));
+  }
   return joined(parts, ", ");
 }
 
@@ -124,6 +128,10 @@ std::string notes_block(const SimulationReport& r) {
   if (r.jitter) text += wrapped("jitter", kIndent, jitter_text(r));
   const std::string change = change_text(r);
   if (!change.empty()) text += wrapped("what would change it:", 22, change);
+  if (r.job) {
+    const bool fits = r.memory.verdict != Verdict::kOom;
+    text += wrapped("job", kIndent, (fits ? "" : "if it fitted: ") + job_text(*r.job));
+  }
   for (const std::string& warning : r.warnings) text += wrapped("warning", kIndent, warning);
   if (r.hfu < r.mfu.full) text += wrapped("note", kIndent, kHfuConvention);
   text += wrapped("not modelled:", 14, joined(r.not_modelled, "; "));
@@ -134,7 +142,9 @@ std::string notes_block(const SimulationReport& r) {
                           : "",
                       format_count(static_cast<std::int64_t>(r.events)), r.fingerprint);
   if (r.memory.verdict != Verdict::kOom) {
-    return text + "next: --trace step.pftrace   --json   check SCENARIO --show-config\n";
+    return text +
+           "next: --trace step.pftrace   --sensitivity   sweep SCENARIO --vary plan.tp=1,2   diff A B   explain "
+           "bubble\n";
   }
   std::string next;
   for (const std::string& setting : r.remedies) next += (next.empty() ? "--set " : "  or  --set ") + setting;
