@@ -99,6 +99,11 @@ std::string result_block(const DiffReport& d) {
   return text + row("memory", to_string(a.memory.verdict), to_string(b.memory.verdict), "");
 }
 
+// With as many decimals as the changes beside it.
+std::string column_text(std::int64_t ps, const TimeUnit& unit) {
+  return fmt::format("{:.3f}", static_cast<double>(ps) * 1e-12 * unit.per_second);
+}
+
 std::string waterfall_block(const DiffReport& d) {
   const TimeUnit unit = unit_of(d);
   std::string text = fmt::format("{:<28}{:>16}{:>16}{:>16}   {}\n", fmt::format("why ({})", unit.symbol), "A", "B",
@@ -107,11 +112,11 @@ std::string waterfall_block(const DiffReport& d) {
   for (const DiffPart& part : d.waterfall) {
     sum += part.change_ps();
     std::string line =
-        row(part.part, time_text(part.a_ps, unit), time_text(part.b_ps, unit), change_text(part.change_ps(), unit));
+        row(part.part, column_text(part.a_ps, unit), column_text(part.b_ps, unit), change_text(part.change_ps(), unit));
     line.back() = ' ';
     text += line + fmt::format("{:>12}\n", change_text(sum, unit));
   }
-  return text + row("step", time_text(d.step_a_ps, unit), time_text(d.step_b_ps, unit),
+  return text + row("step", column_text(d.step_a_ps, unit), column_text(d.step_b_ps, unit),
                     change_text(d.step_b_ps - d.step_a_ps, unit));
 }
 
