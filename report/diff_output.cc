@@ -69,12 +69,15 @@ std::string verdict_text(const DiffReport& d) {
 
 std::string fields_block(const DiffReport& d) {
   if (d.fields.empty()) return "what differs  nothing in the configuration\n";
-  std::string text =
-      fmt::format("{:<28}  {:<{}}  {:<{}}  {}\n", "what differs", "A", kValueWidth, "B", kValueWidth, "set by (B)");
+  std::size_t width = 28;
+  for (const DiffField& f : d.fields) width = std::max(width, f.field.size() + 1);
+  const std::size_t used = width + 2 * (kValueWidth + 2) + 2;
+  const std::size_t room = used < kColumns ? kColumns - used : 0;
+  std::string text = fmt::format("{:<{}}  {:<{}}  {:<{}}  {}\n", "what differs", width, "A", kValueWidth, "B",
+                                 kValueWidth, "set by (B)");
   for (const DiffField& f : d.fields) {
-    const std::size_t room = kColumns - 30 - 2 * (kValueWidth + 2);
-    std::string line = fmt::format(" {:<27}  {:<{}}  {:<{}}  {}", f.field, cut(f.a), kValueWidth, cut(f.b), kValueWidth,
-                                   f.origin_b.substr(0, room));
+    std::string line = fmt::format("{:<{}}  {:<{}}  {:<{}}  {}", " " + f.field, width, cut(f.a), kValueWidth, cut(f.b),
+                                   kValueWidth, f.origin_b.substr(0, room));
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   }

@@ -72,7 +72,9 @@ TEST(Sweep, MarksTheFastestThatFits) {
   const auto& best = json["variants"][json["best"].get<std::size_t>()];
   double most = 0;
   for (const auto& v : json["variants"]) {
-    if (v["status"] == "oom") EXPECT_GT(v["over_bytes"].get<std::int64_t>(), 0);
+    if (v["status"] == "oom") {
+      EXPECT_GT(v["over_bytes"].get<std::int64_t>(), 0);
+    }
     if (v["status"] == "oom" || v["step_time_s"].is_null()) continue;
     most = std::max(most, v["tokens_per_s_per_gpu"].get<double>());
   }
