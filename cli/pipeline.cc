@@ -205,9 +205,14 @@ plan::ReadScenario read_and_judge(const config::ScenarioSource& source) {
 
 Prepared prepare(const config::ScenarioSource& source) {
   start_helpers();
+  plan::ReadScenario read = read_and_judge(source);
+  for (const std::string& note : read.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  return prepare_read(std::move(read));
+}
+
+Prepared prepare_read(plan::ReadScenario read) {
   Prepared prepared;
-  prepared.read = read_and_judge(source);
-  for (const std::string& note : prepared.read.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  prepared.read = std::move(read);
   plan::throw_if_violated(prepared.read);
   throw_if_interrupted();
   prepared.program = std::make_unique<program::CheckedProgram>(plan::lower(prepared.read.scenario));
@@ -255,13 +260,13 @@ Outcome predict_with_what_ifs(const Prepared& prepared, const sim::Calibration& 
   return outcome;
 }
 
-report::SimulationReport report_of(const Prepared& prepared, const config::ScenarioSource& source,
-                                   const sim::Calibration& calibration, const Outcome& outcome) {
+report::SimulationReport bare_report_of(const Prepared& prepared, const sim::Calibration& calibration,
+                                        const Outcome& outcome) {
   std::vector<std::string> warnings = prepared.read.warnings;
   for (std::string& warning : calibration_warnings(prepared.scenario(), calibration)) {
     warnings.push_back(std::move(warning));
   }
-  report::SimulationReport report = report::make_simulation_report(
+  return report::make_simulation_report(
       {.scenario = prepared.scenario(),
        .program = *prepared.program,
        .prediction = outcome.prediction,
@@ -271,6 +276,11 @@ report::SimulationReport report_of(const Prepared& prepared, const config::Scena
        .contention = outcome.contention,
        .if_free = outcome.if_free,
        .jittered_steps = outcome.jittered_steps});
+}
+
+report::SimulationReport report_of(const Prepared& prepared, const config::ScenarioSource& source,
+                                   const sim::Calibration& calibration, const Outcome& outcome) {
+  report::SimulationReport report = bare_report_of(prepared, calibration, outcome);
   if (report.memory.verdict == report::Verdict::kOom) report.remedies = memory_remedies(prepared.scenario(), source);
   return report;
 }

@@ -29,6 +29,9 @@ plan::ReadScenario read_and_judge(const config::ScenarioSource& source);
 // Throws Error as read_and_judge, and kInput with every broken rule. Notes go to stderr.
 Prepared prepare(const config::ScenarioSource& source);
 
+// The same of a scenario that was read already; its notes are left to the caller.
+Prepared prepare_read(plan::ReadScenario read);
+
 // The calibration the scenario names. "auto" takes a preset whose `devices` name the scenario's device: before others
 // one whose own name begins with the same word (h100-default for H100-SXM-80GB), then one whose first device it is,
 // then any that lists it. A relative path starts at the current folder when it comes from the command line, else at the
@@ -54,6 +57,10 @@ Outcome predict_with_what_ifs(const Prepared& prepared, const sim::Calibration& 
 
 // Ops times samples: about an hour on one core.
 inline constexpr double kMostJitteredOps = 2e9;
+
+// Without remedies; a calibration that describes other devices is warned of (W301, W302).
+report::SimulationReport bare_report_of(const Prepared& prepared, const sim::Calibration& calibration,
+                                        const Outcome& outcome);
 
 // Warns of a calibration that describes other devices (W301), or a relative of the scenario's (W302). `source` is where
 // the scenario came from; on OOM it is read again with what would make the plan smaller.

@@ -96,6 +96,13 @@ struct Jitter {
   std::uint64_t seed = 0;
 };
 
+// The whole training job, for its totals.
+struct Job {
+  double tokens = 0;
+  std::optional<double> price;  // US dollars per GPU hour
+  double pue = 1.1;             // power usage effectiveness: facility energy over what its computers take
+};
+
 struct Scenario {
   std::string name;
   Framework framework = Framework::kMegatronCore;
@@ -109,6 +116,7 @@ struct Scenario {
   std::string calibration = "auto";
   std::map<std::string, std::string> environment;  // stack.env: NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE, NCCL_MAX_CTAS
   std::optional<Jitter> jitter;
+  std::optional<Job> job;
 
   std::int32_t device_of(std::int64_t rank) const {
     return placement.empty() ? static_cast<std::int32_t>(rank) : placement[static_cast<std::size_t>(rank)];

@@ -53,6 +53,8 @@ void resolve_placement(ScenarioDraft& draft);
 void judge_network(ScenarioDraft& draft);
 // Environment variables and jitter (scenario_stack.cc); needs nothing else.
 void resolve_stack(ScenarioDraft& draft);
+// What the whole job trains on and costs (scenario_job.cc); needs nothing else.
+void resolve_job(ScenarioDraft& draft);
 // What each perturbation names, judged by itself; then as overrides of the cluster's devices, which needs a scenario
 // without violations (scenario_perturb.cc).
 void judge_perturbations(ScenarioDraft& draft);

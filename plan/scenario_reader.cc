@@ -179,6 +179,7 @@ ReadScenario read_scenario(const config::ScenarioSource& source) {
   resolve_training(draft);
   resolve_calibration(draft);
   resolve_stack(draft);
+  resolve_job(draft);
   judge_perturbations(draft);
   if (model && cluster && draft.problems.empty()) {
     resolve_plan(draft);

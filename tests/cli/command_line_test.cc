@@ -45,6 +45,17 @@ TEST(CommandLine, NamesWhatCannotBePinnedOrPriced) {
   }
 }
 
+void expect_exit_codes(const std::vector<ExitCase>& cases) {
+  for (const ExitCase& c : cases) {
+    const ProgramRun run = stepcast(c.arguments);
+    EXPECT_EQ(run.exit_code, c.code) << "stepcast " << c.arguments << "\n" << run.err;
+    if (c.code >= 2) {
+      EXPECT_EQ(run.out, "") << c.arguments;
+      EXPECT_NE(run.err, "") << c.arguments;
+    }
+  }
+}
+
 TEST(CommandLine, KeepsItsExitCodes) {
   const std::string tiny = kTiny;
   const std::vector<ExitCase> cases = {
@@ -92,21 +103,43 @@ TEST(CommandLine, KeepsItsExitCodes) {
       {"simulate " + std::string(kEight) + " --set jitter.compute_sigma=0.1 --set jitter.samples=100000", 4},
       {"run " + tiny + " --backend cuda", 4},
       {"run " + tiny + " --backend cpu --ranks-as processes", 4},
-      {"sweep " + tiny, 4},
+      {"compare " + tiny, 4},
       {"simulate " + std::string(kEight) + " --set plan.zero=3", 4},
       {"simulate " + tiny + " --trace /nonexistent/step.pftrace", 5},
       {"run " + std::string(kEight) +
            " --backend cpu --set training.global_batch_size=1024 --set plan.zero=0 --tp 1 --pp 1",
        5},
   };
-  for (const ExitCase& c : cases) {
-    const ProgramRun run = stepcast(c.arguments);
-    EXPECT_EQ(run.exit_code, c.code) << "stepcast " << c.arguments << "\n" << run.err;
-    if (c.code >= 2) {
-      EXPECT_EQ(run.out, "") << c.arguments;
-      EXPECT_NE(run.err, "") << c.arguments;
-    }
-  }
+  expect_exit_codes(cases);
+}
+
+TEST(CommandLine, KeepsTheExitCodesOfComparisons) {
+  const std::string tiny = kTiny;
+  expect_exit_codes({
+      {"sweep " + tiny, 2},
+      {"sweep " + tiny + " --vary plan.tp", 2},
+      {"sweep " + tiny + " --vary plan.tp=1,2", 0},
+      {"sweep " + tiny + " --vary plan.tp=1,,2", 2},
+      {"sweep " + tiny + " --vary tp=1 --vary plan.tp=2", 2},
+      {"sweep " + tiny + " --vary plan.tp=1,2 --format xml", 2},
+      {"sweep " + tiny + " --vary plan.tp=1,2 --sort speed", 2},
+      {"sweep " + tiny + " --vary plan.tp=1,2 --top 0", 2},
+      {"sweep " + tiny + " --vary plan.tpp=1,2", 3},
+      {"sweep none.yaml --vary plan.tp=1,2", 3},
+      {"sweep " + tiny + " --vary plan.pp=3,5", 1},
+      {"diff " + tiny, 2},
+      {"diff", 2},
+      {"diff " + tiny + " none.yaml", 3},
+      {"diff " + tiny + " --set plan.pp=5", 3},
+      {"diff " + tiny + " --set plan.cp=2", 4},
+      {"diff " + tiny + " --set plan.tp=1", 0},
+      {"explain", 0},
+      {"explain bubble", 0},
+      {"explain bubbel", 2},
+      {"calibrations", 0},
+      {"calibrations h100-default", 0},
+      {"calibrations h10O-default", 3},
+  });
 }
 
 TEST(CommandLine, GreetsWithoutArguments) {

@@ -262,6 +262,22 @@ TEST(JitterKey, IsNothingUnlessASigmaIsGiven) {
   EXPECT_EQ(exit_code_of(kTiny, {"jitter=some"}), 3);
 }
 
+TEST(JobKey, IsATotalOfTokens) {
+  EXPECT_FALSE(read_tiny({}).scenario.job.has_value());
+  const ReadScenario read = read_tiny({"job={tokens: 15 Ttok, price: 2.5 $/GPU-h}"});
+  ASSERT_TRUE(read.scenario.job.has_value());
+  EXPECT_DOUBLE_EQ(read.scenario.job->tokens, 15e12);
+  ASSERT_TRUE(read.scenario.job->price.has_value());
+  EXPECT_DOUBLE_EQ(*read.scenario.job->price, 2.5);
+  EXPECT_DOUBLE_EQ(read.scenario.job->pue, 1.1);
+  EXPECT_EQ(find_value(read, "job.pue")->origin, "default");
+  EXPECT_FALSE(read_tiny({"job.tokens=1 Gtok"}).scenario.job->price.has_value());
+  EXPECT_EQ(read_tiny({"job.price=2.5 $/GPU-h"}).warnings.size(), 1u);
+  EXPECT_EQ(exit_code_of(kTiny, {"job.tokens=15"}), 3);
+  EXPECT_EQ(exit_code_of(kTiny, {"job={tokens: 1 Ttok, pue: 0.9}"}), 3);
+  EXPECT_EQ(exit_code_of(kTiny, {"job={tokens: 1 Ttok, spares: 8}"}), 4);
+}
+
 TEST(Environment, KeepsWhatActsAndNotesTheRest) {
   const ReadScenario read =
       read_tiny({"stack.env={NCCL_ALGO: Ring, NCCL_NVLS_ENABLE: 0, NCCL_DEBUG: INFO, CUDA_DEVICE_MAX_CONNECTIONS: 1}"});

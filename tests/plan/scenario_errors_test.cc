@@ -172,7 +172,6 @@ TEST(KnownKey, IsUnsupportedUnlessItHasItsDefault) {
                                                 "stack.cuda_graphs=[attn, mlp]",
                                                 "stack.attention=flash3",
                                                 "stack.allocator=default",
-                                                "job={tokens: 1 Ttok, price: 2.5 $/GPU-h}",
                                                 "job.failures={mtbf: 5 h}",
                                                 "observed.step_time=12 s",
                                                 "observed.tokens_per_s_per_gpu=6514",
