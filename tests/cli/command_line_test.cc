@@ -131,7 +131,7 @@ TEST(CommandLine, KeepsTheExitCodesOfComparisons) {
       {"diff", 2},
       {"diff " + tiny + " none.yaml", 3},
       {"diff " + tiny + " --set plan.pp=5", 3},
-      {"diff " + tiny + " --set plan.cp=2", 4},
+      {"diff " + tiny + " --set plan.ep=2", 4},
       {"diff " + tiny + " --set plan.tp=1", 0},
       {"explain", 0},
       {"explain bubble", 0},
