@@ -281,7 +281,9 @@ report::SimulationReport bare_report_of(const Prepared& prepared, const sim::Cal
 report::SimulationReport report_of(const Prepared& prepared, const config::ScenarioSource& source,
                                    const sim::Calibration& calibration, const Outcome& outcome) {
   report::SimulationReport report = bare_report_of(prepared, calibration, outcome);
-  if (report.memory.verdict == report::Verdict::kOom) report.remedies = memory_remedies(prepared.scenario(), source);
+  if (report.memory.verdict == report::Verdict::kOom) {
+    report.remedies = memory_remedies(report, source, outcome.contention);
+  }
   return report;
 }
 

@@ -4,83 +4,124 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
 
-#include "base/error.h"
+#include "base/parallel.h"
 #include "cli/interrupt.h"
-#include "plan/lowering.h"
-#include "plan/scenario_reader.h"
-#include "program/check.h"
-#include "program/lifetimes.h"
-#include "topology/cluster.h"
+#include "cli/variants.h"
 
 namespace stepcast::cli {
 namespace {
 
-// A change of one field: values in order of preference, of which the first that helps counts.
+// A change of one field: values in order of preference.
 struct Change {
   std::string field;
   std::vector<std::string> values;
 };
 
-// Largest peak of tensors over the ranks of a lowered plan.
-std::int64_t peak_bytes(const plan::Scenario& scenario) {
-  const program::CheckedProgram checked(plan::lower(scenario));
-  std::int64_t peak = 0;
-  for (std::size_t i = 0; i < checked.program().rank_programs.size(); ++i) {
-    const program::RankProgramId id(i);
-    const program::RankProgram& rank = checked.program().rank_programs[id];
-    peak = std::max(peak, program::derive_lifetimes(checked.program(), rank, checked.resolution(id)).peak);
-  }
-  return peak;
-}
-
-// The plan with this change breaks no rule and fits.
-bool helps(config::ScenarioSource source, const std::string& field, const std::string& value) {
-  throw_if_interrupted();
-  source.settings.push_back({field, value, "--set " + field + "=" + value});
-  try {
-    const plan::ReadScenario read = plan::read_scenario(source);
-    if (!read.violations.empty()) return false;
-    return peak_bytes(read.scenario) <= topology::usable_memory(read.scenario.cluster.node.device).count;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-// Divisors of `n` above `current`, up to `limit`.
+// Divisors of `n` above `current`, up to `limit`: the three smallest.
 std::vector<std::string> larger_divisors(std::int64_t n, std::int64_t current, std::int64_t limit) {
+  constexpr std::size_t kTried = 3;
   std::vector<std::string> values;
-  for (std::int64_t d = current + 1; d <= std::min(n, limit); ++d) {
+  for (std::int64_t d = current + 1; d <= std::min(n, limit) && values.size() < kTried; ++d) {
     if (n % d == 0) values.push_back(std::to_string(d));
   }
   return values;
 }
 
+// Each recomputes more than what stands before it.
+std::vector<Change> recompute_changes(const plan::Recompute& recompute) {
+  const std::vector<std::string> kinds = {"selective", "selective[layernorm,mlp_act]", "full"};
+  std::size_t first = 0;
+  if (recompute.kind == plan::RecomputeKind::kSelective) first = recompute.mlp_act ? 2 : 1;
+  if (recompute.kind == plan::RecomputeKind::kFull) first = kinds.size();
+  std::vector<Change> changes;
+  for (std::size_t i = first; i < kinds.size(); ++i) changes.push_back({"plan.recompute", {kinds[i]}});
+  return changes;
+}
+
 std::vector<Change> changes_of(const plan::Scenario& s) {
   const plan::Plan& p = s.plan;
-  std::vector<Change> changes;
-  if (p.recompute.kind != plan::RecomputeKind::kFull) changes.push_back({"plan.recompute", {"full"}});
+  std::vector<Change> changes = recompute_changes(p.recompute);
   if (p.schedule == plan::ScheduleKind::kGpipe) changes.push_back({"plan.schedule", {"1f1b"}});
   // Tensor parallelism beyond a node is slow, pipelines deeper than the model are empty.
   changes.push_back({"plan.tp", larger_divisors(s.gpus / p.pp, p.tp, s.cluster.node.devices)});
+  changes.push_back({"plan.cp", larger_divisors(s.gpus / p.pp / p.tp, p.cp, s.gpus)});
   changes.push_back({"plan.pp", larger_divisors(s.gpus / p.tp, p.pp, s.model.layers)});
-  if (p.dp > 1 && p.zero == 0) changes.push_back({"plan.zero", {"1", "3"}});
-  if (p.dp > 1 && p.zero == 1) changes.push_back({"plan.zero", {"3"}});
+  if (p.vp > 1) changes.push_back({"plan.vp", {"1"}});
+  if (p.tp > 1 && !p.sequence_parallel) changes.push_back({"plan.sequence_parallel", {"true"}});
+  Change zero{"plan.zero", {}};
+  for (std::int32_t stage = p.zero + 1; stage <= 3 && p.dp > 1; ++stage) zero.values.push_back(std::to_string(stage));
+  changes.push_back(zero);
   Change smaller{"plan.micro_batch_size", {}};
   for (std::int64_t size = p.micro_batch_size / 2; size >= 1; size /= 2) smaller.values.push_back(std::to_string(size));
   changes.push_back(smaller);
   return changes;
 }
 
+class Trial {
+ public:
+  Trial(const report::SimulationReport& report, const config::ScenarioSource& source, bool contention)
+      : report_(report), source_(source), options_({.contention = contention, .record_events = false}) {}
+
+  std::optional<report::Remedy> best(const Change& change) {
+    std::optional<report::Remedy> best;
+    for (const std::string& value : change.values) {
+      std::optional<report::Remedy> remedy = simulated(change.field, value);
+      if (!remedy || remedy->device_bytes >= report_.memory.device_bytes) continue;
+      if (!best || remedy->device_bytes < best->device_bytes) best = std::move(remedy);
+      if (best->verdict != report::Verdict::kOom) break;
+    }
+    return best;
+  }
+
+ private:
+  std::optional<report::Remedy> simulated(const std::string& field, const std::string& value) {
+    config::ScenarioSource source = source_;
+    source.settings.push_back({field, value, "--set " + field + "=" + value});
+    const VariantAnswer answer = answer_variant(source, calibrations_, options_);
+    if (!answer.report) return std::nullopt;
+    const report::MemoryReport& m = answer.report->memory;
+    report::Remedy remedy{.setting = field + "=" + value,
+                          .device_bytes = m.device_bytes,
+                          .free_bytes = m.capacity_bytes - m.device_bytes,
+                          .step_time_s = answer.report->step_time_s,
+                          .verdict = m.verdict,
+                          .warnings = {}};
+    for (const std::string& warning : answer.report->warnings) {
+      const auto& known = report_.warnings;
+      if (std::find(known.begin(), known.end(), warning) == known.end()) remedy.warnings.push_back(warning);
+    }
+    return remedy;
+  }
+
+  const report::SimulationReport& report_;
+  const config::ScenarioSource& source_;
+  sim::SimOptions options_;
+  CalibrationCache calibrations_;
+};
+
 }  // namespace
 
-std::vector<std::string> memory_remedies(const plan::Scenario& scenario, const config::ScenarioSource& source) {
-  std::vector<std::string> remedies;
-  for (const Change& change : changes_of(scenario)) {
-    const auto value = std::find_if(change.values.begin(), change.values.end(),
-                                    [&](const std::string& v) { return helps(source, change.field, v); });
-    if (value != change.values.end()) remedies.push_back(change.field + "=" + *value);
+std::vector<report::Remedy> memory_remedies(const report::SimulationReport& report,
+                                            const config::ScenarioSource& source, bool contention) {
+  const std::vector<Change> changes = changes_of(report.scenario);
+  Trial trial(report, source, contention);
+  std::vector<std::optional<report::Remedy>> found(changes.size());
+  parallel_for(found.size(), true, [&](std::size_t i) { found[i] = trial.best(changes[i]); });
+  std::vector<report::Remedy> remedies;
+  for (std::optional<report::Remedy>& remedy : found) {
+    if (remedy) remedies.push_back(*std::move(remedy));
   }
+  std::stable_sort(remedies.begin(), remedies.end(), [](const report::Remedy& a, const report::Remedy& b) {
+    const auto place = [](const report::Remedy& r) {
+      const bool fits = r.verdict != report::Verdict::kOom;
+      return std::tuple(!fits, fits ? r.step_time_s : 0, r.device_bytes);
+    };
+    return place(a) < place(b);
+  });
   return remedies;
 }
 

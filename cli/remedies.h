@@ -1,19 +1,20 @@
-// What would make a plan smaller and is still accepted by its framework.
+// What would make a plan smaller and is still accepted by its framework, with its price in time.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "config/source.h"
-#include "plan/scenario.h"
+#include "report/simulation_report.h"
 
 namespace stepcast::cli {
 
-// Settings such as "plan.pp=4", each a change of one field of `scenario` to what is not set already: full recompute,
-// the next larger tp within a node and pp on the same gpus, sharded optimizer states (zero 1) and then parameters (zero
-// 3), 1F1B instead of GPipe, a smaller microbatch. Each was read over `source`, the source of `scenario`, breaks no
-// rule, and its peak of tensors, read off its own Program, is below the device's memory. Empty: no single change is
-// enough.
-std::vector<std::string> memory_remedies(const plan::Scenario& scenario, const config::ScenarioSource& source);
+// Changes of one field of the report's scenario each: recompute of more, context parallelism, larger tp within a node
+// and pp on the same gpus, fewer virtual stages, sequence parallelism, sharded optimizer states, gradients and
+// parameters (zero 1 to 3), 1F1B instead of GPipe, a smaller microbatch. Of each field the first value that fits, or
+// else the one that needs the least memory. Each was read over `source`, the source of the scenario, breaks no rule,
+// and was simulated without what-ifs. Those that fit come first, the fastest first; then the others, the smallest
+// first. Throws Interrupted.
+std::vector<report::Remedy> memory_remedies(const report::SimulationReport& report,
+                                            const config::ScenarioSource& source, bool contention);
 
 }  // namespace stepcast::cli

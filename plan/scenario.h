@@ -103,6 +103,9 @@ struct Job {
   double pue = 1.1;             // power usage effectiveness: facility energy over what its computers take
 };
 
+// How the framework's caching allocator takes memory from the device: in segments that grow, or of fixed sizes.
+enum class AllocatorKind : std::uint8_t { kExpandable, kDefault };
+
 struct Scenario {
   std::string name;
   Framework framework = Framework::kMegatronCore;
@@ -117,6 +120,8 @@ struct Scenario {
   std::map<std::string, std::string> environment;  // stack.env: NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE, NCCL_MAX_CTAS
   std::optional<Jitter> jitter;
   std::optional<Job> job;
+  AllocatorKind allocator = AllocatorKind::kExpandable;  // stack.allocator
+  std::int64_t memory_reserve = std::int64_t{2} << 30;   // report.reserve: less room left than this is tight
 
   std::int32_t device_of(std::int64_t rank) const {
     return placement.empty() ? static_cast<std::int32_t>(rank) : placement[static_cast<std::size_t>(rank)];

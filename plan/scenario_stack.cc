@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/quantity.h"
 #include "config/text.h"
 #include "plan/scenario_draft.h"
 
@@ -35,6 +36,15 @@ void resolve_environment(ScenarioDraft& draft) {
   }
   if (idle.empty()) return;
   draft.read.notes.push_back("stack.env: without influence here: " + config::join(idle));
+}
+
+void resolve_memory(ScenarioDraft& draft) {
+  Scenario& s = draft.read.scenario;
+  if (draft.message.stack().allocator() == "default") s.allocator = AllocatorKind::kDefault;
+  draft.record("stack.allocator", s.allocator == AllocatorKind::kDefault ? "default" : "expandable", "default");
+  const schema::Report& report = draft.message.report();
+  if (report.has_reserve()) s.memory_reserve = static_cast<std::int64_t>(report.reserve());
+  draft.record("report.reserve", format_quantity(static_cast<double>(s.memory_reserve), Dimension::kBytes), "default");
 }
 
 void resolve_jitter(ScenarioDraft& draft) {
@@ -72,6 +82,7 @@ void resolve_stack(ScenarioDraft& draft) {
     draft.read.scenario.attention = AttentionKind::kUnfused;
     draft.record("stack.attention", "unfused", "");
   }
+  resolve_memory(draft);
   resolve_jitter(draft);
 }
 

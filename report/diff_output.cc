@@ -136,7 +136,10 @@ std::string memory_block(const DiffReport& d) {
   }
   const std::int64_t a = d.a.report.memory.allocated_bytes;
   const std::int64_t b = d.b.report.memory.allocated_bytes;
-  return text + row("total", text_of(a), text_of(b), change(a, b)) +
+  const std::int64_t device_a = d.a.report.memory.device_bytes;
+  const std::int64_t device_b = d.b.report.memory.device_bytes;
+  return text + row("allocated", text_of(a), text_of(b), change(a, b)) +
+         row("device", text_of(device_a), text_of(device_b), change(device_a, device_b)) +
          row("of", text_of(d.a.report.memory.capacity_bytes), text_of(d.b.report.memory.capacity_bytes), "");
 }
 
@@ -168,6 +171,7 @@ Json side_json(const DiffSide& side) {
           {"bubble_fraction", r.bubble_fraction},
           {"microbatches", r.microbatches},
           {"allocated_bytes", r.memory.allocated_bytes},
+          {"device_bytes", r.memory.device_bytes},
           {"capacity_bytes", r.memory.capacity_bytes},
           {"verdict", to_string(r.memory.verdict)},
           {"peak_stage", r.memory.peak_stage},

@@ -79,10 +79,14 @@ Json memory_json(const SimulationReport& r) {
     row["allocated_bytes"] = stage.allocated_bytes;
     stages.push_back(row);
   }
-  // What the allocator reserves and what the device holds in all are not modelled.
   return {{"allocated_bytes", r.memory.allocated_bytes},
-          {"reserved_bytes", nullptr},
-          {"device_bytes", nullptr},
+          {"reserved_bytes", r.memory.reserved_bytes},
+          {"device_bytes", r.memory.device_bytes},
+          {"device_parts",
+           {{"fragmentation_bytes", r.memory.reserved_bytes - r.memory.allocated_bytes},
+            {"context_bytes", r.memory.context_bytes},
+            {"workspace_bytes", r.memory.workspace_bytes},
+            {"communicator_bytes", r.memory.communicator_bytes}}},
           {"capacity_bytes", r.memory.capacity_bytes},
           {"verdict", to_string(r.memory.verdict)},
           {"peak_at", {{"stage", r.memory.peak_stage}, {"call", r.memory.peak_path}}},
@@ -129,6 +133,18 @@ Json if_free_json(const SimulationReport& r) {
   Json kinds = Json::object();
   for (const IfFree& free : r.if_free) kinds[std::string(to_string(free.kind))] = free.step_time_s;
   return kinds;
+}
+
+Json remedies_json(const SimulationReport& r) {
+  Json remedies = Json::array();
+  for (const Remedy& remedy : r.remedies) {
+    remedies.push_back({{"setting", remedy.setting},
+                        {"device_bytes", remedy.device_bytes},
+                        {"step_time_s", remedy.step_time_s},
+                        {"verdict", to_string(remedy.verdict)},
+                        {"warnings", remedy.warnings}});
+  }
+  return remedies;
 }
 
 Json jitter_json(const JitterReport& j) {
@@ -221,6 +237,7 @@ std::string simulate_json(const SimulationReport& r) {
                {"microbatches", r.microbatches},
                {"top_tensors", tensors_json(r)},
                {"if_free_s", if_free_json(r)},
+               {"remedies", remedies_json(r)},
                {"evidence", evidence_json(r)},
                {"warnings", r.warnings},
                {"assumptions", r.assumptions},

@@ -34,15 +34,21 @@ std::string scaled_count(double count, const char* giga) {
   return significant(count, 4) + " ";
 }
 
+// Beyond tensors it is an estimate.
+std::string device_text(const MemoryReport& m) {
+  return (m.device_bytes > m.allocated_bytes ? "~" : "") + memory_text(m.device_bytes);
+}
+
 std::string verdict_line(const SimulationReport& r) {
-  const std::int64_t left = r.memory.capacity_bytes - r.memory.allocated_bytes;
+  const std::int64_t left = r.memory.capacity_bytes - r.memory.device_bytes;
   if (r.memory.verdict == Verdict::kOom) {
     const StageReport& stage = r.stages.at(static_cast<std::size_t>(r.memory.peak_stage));
     const auto largest = std::max_element(stage.at_peak.begin(), stage.at_peak.end());
     const auto largest_class = static_cast<program::MemoryClass>(largest - stage.at_peak.begin());
-    return fmt::format("OOM  stage {} needs {} allocated of {}: over by {}; {} {}\n", stage.stage,
-                       memory_text(r.memory.allocated_bytes), memory_text(r.memory.capacity_bytes), memory_text(-left),
-                       program::to_string(largest_class), memory_text(*largest));
+    return fmt::format("OOM  stage {} needs {} allocated ({} device) of {}: over by {}; {} {}\n", stage.stage,
+                       memory_text(r.memory.allocated_bytes), device_text(r.memory),
+                       memory_text(r.memory.capacity_bytes), memory_text(-left), program::to_string(largest_class),
+                       memory_text(*largest));
   }
   const TimeUnit unit = time_unit_for(r.step_time_s);
   std::string line =
@@ -152,10 +158,29 @@ std::string change_block(const SimulationReport& r) {
   return text + line + "\n";
 }
 
+std::string remedy_text(const Remedy& remedy) {
+  if (remedy.verdict == Verdict::kOom) return "no, over by " + memory_text(-remedy.free_bytes);
+  return fmt::format("{}, {} free{}", to_string(remedy.verdict), memory_text(remedy.free_bytes),
+                     remedy.warnings.empty() ? "" : " (with a warning)");
+}
+
+std::string remedy_block(const SimulationReport& r) {
+  if (r.remedies.empty()) return "";
+  const TimeUnit unit = time_unit_for(r.step_time_s);
+  std::string text = fmt::format("{:<46}{:>11}{:>11}   {}\n", "remedies (each simulated)", "device GiB",
+                                 fmt::format("{}/step", unit.symbol), "verdict");
+  for (const Remedy& remedy : r.remedies) {
+    text +=
+        fmt::format(" {:<45}{:>11.1f}{:>11}   {}\n", remedy.setting, static_cast<double>(remedy.device_bytes) / 0x1p30,
+                    significant(remedy.step_time_s * unit.per_second, 4), remedy_text(remedy));
+  }
+  return text;
+}
+
 std::string notes_block(const SimulationReport& r) {
   std::string text;
   if (r.jitter) text += wrapped("jitter", kIndent, jitter_text(r));
-  text += change_block(r);
+  text += r.memory.verdict == Verdict::kOom ? remedy_block(r) : change_block(r);
   if (r.job) {
     const bool fits = r.memory.verdict != Verdict::kOom;
     text += wrapped("job", kIndent, (fits ? "" : "if it fitted: ") + job_text(*r.job));
@@ -174,10 +199,11 @@ std::string notes_block(const SimulationReport& r) {
            "next: --trace step.pftrace   --sensitivity   sweep SCENARIO --vary plan.tp=1,2   diff A B   explain "
            "bubble\n";
   }
-  std::string next;
-  for (const std::string& setting : r.remedies) next += (next.empty() ? "--set " : "  or  --set ") + setting;
-  if (next.empty()) next = "no single change of recompute, schedule, tp, pp, zero or micro_batch_size makes it fit";
-  return text + wrapped("next:", 6, next);
+  const bool helps = !r.remedies.empty() && r.remedies.front().verdict != Verdict::kOom;
+  return text + wrapped("next:", 6,
+                        helps ? "--set " + r.remedies.front().setting
+                              : "no single change of recompute, schedule, tp, cp, pp, vp, zero or micro_batch_size "
+                                "makes it fit");
 }
 
 }  // namespace

@@ -204,6 +204,17 @@ std::string side_by_side(const std::vector<std::string>& left, const std::vector
   return text;
 }
 
+// Nothing where the device holds tensors alone.
+std::string device_line(const MemoryReport& m) {
+  if (m.device_bytes == m.allocated_bytes) return "";
+  return wrapped(
+      "device", 9,
+      fmt::format("~{} of {}: allocated {}, fragmentation {} ({}), context {}, workspaces {}, NCCL buffers {}",
+                  memory_text(m.device_bytes), memory_text(m.capacity_bytes), memory_text(m.allocated_bytes),
+                  memory_text(m.reserved_bytes - m.allocated_bytes), percent(m.fragmentation),
+                  memory_text(m.context_bytes), memory_text(m.workspace_bytes), memory_text(m.communicator_bytes)));
+}
+
 }  // namespace
 
 std::string time_block(const SimulationReport& r) {
@@ -230,7 +241,7 @@ std::string network_and_memory_block(const SimulationReport& r) {
     tensors.push_back(fmt::format("{} x{} {}", t.name, t.count, memory_text(t.bytes)));
   }
   return side_by_side(network_lines(r), memory_lines(r)) +
-         wrapped("at peak", 9, r.memory.peak_path + ":  " + joined(tensors, ",  "));
+         wrapped("at peak", 9, r.memory.peak_path + ":  " + joined(tensors, ",  ")) + device_line(r.memory);
 }
 
 }  // namespace stepcast::report

@@ -36,7 +36,9 @@ std::vector<std::string> assumptions_of(const SimulationInputs& in) {
       "1F1B messages are asynchronous, each direction on a stream of its own",
       "gradient buckets of plan.bucket elements on every stage",
       "logits are kept once in the compute type and become their gradient in place (fused loss)",
-      "memory is the bytes of live buffers in issue order, the caching allocator reusing freed blocks at once",
+      "allocated memory is the bytes of live buffers in issue order, the caching allocator reusing freed blocks at "
+      "once",
+      "device memory adds estimates: a share for fragmentation (stack.allocator), context, workspaces, NCCL's buffers",
   };
   if (in.contention) {
     assumptions.emplace_back(
@@ -62,8 +64,6 @@ void fill_notes(SimulationReport& r, const SimulationInputs& in) {
   r.warnings = in.warnings;
   r.assumptions = assumptions_of(in);
   r.not_modelled = {
-      "allocator rounding and reserved memory",
-      "communicator buffers, library workspaces and the device context",
       "data loading, checkpoints and evaluation",
       "clock throttling",
   };

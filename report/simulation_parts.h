@@ -5,6 +5,8 @@
 
 namespace stepcast::report {
 
+// Memory and its verdict. Needs the step's communication in `in`.
+void fill_memory(SimulationReport& r, const SimulationInputs& in);
 // Tiers, collectives, what moves by kind, what communication holds.
 void fill_network(SimulationReport& r, const SimulationInputs& in);
 // If-free steps and jitter. Needs fill_network.

@@ -108,69 +108,6 @@ void fill_stages(SimulationReport& r, const SimulationInputs& in) {
   }
 }
 
-// "F.m3.L12.qkv" -> "F.m*.L*.qkv".
-std::string family_name(const std::string& name) {
-  std::string family;
-  bool in_number = false;
-  for (const char c : name) {
-    const bool digit = c >= '0' && c <= '9';
-    if (!digit) family += c;
-    if (digit && !in_number) family += '*';
-    in_number = digit;
-  }
-  return family;
-}
-
-std::vector<TensorFamily> top_tensors(const program::Program& p, const program::RankProgram& r,
-                                      const program::Lifetimes& lifetimes) {
-  constexpr std::size_t kListed = 8;
-  std::map<std::pair<std::string, program::MemoryClass>, TensorFamily> families;
-  for (const program::Lifetime& block : lifetimes.blocks) {
-    if (!block.persistent && (block.first_op > lifetimes.peak_op || block.last_op < lifetimes.peak_op)) continue;
-    std::string name;
-    if (block.is_temp) {
-      const program::Segment& segment = p.segments[r.calls[block.call].segment];
-      name = segment.label + "." + segment.temps[block.temp].name;
-    } else {
-      name = r.buffers[block.buffer].name;
-    }
-    name = family_name(name);
-    TensorFamily& family = families[{name, block.memory_class}];
-    family.name = name;
-    family.memory_class = block.memory_class;
-    family.count += 1;
-    family.bytes += block.bytes;
-  }
-  std::vector<TensorFamily> list;
-  for (const auto& [key, family] : families) list.push_back(family);
-  std::stable_sort(list.begin(), list.end(),
-                   [](const TensorFamily& a, const TensorFamily& b) { return a.bytes > b.bytes; });
-  if (list.size() > kListed) list.resize(kListed);
-  return list;
-}
-
-void fill_memory(SimulationReport& r, const SimulationInputs& in) {
-  const auto& classes = in.prediction.classes;
-  const auto worst = std::max_element(classes.begin(), classes.end(),
-                                      [](const auto& a, const auto& b) { return a.lifetimes.peak < b.lifetimes.peak; });
-  CHECK(worst != classes.end());
-  const program::Program& p = in.program.program();
-  const program::RankProgramId id = p.ranks[worst->representative].program;
-  const program::Resolution& resolution = in.program.resolution(id);
-  r.memory.allocated_bytes = worst->lifetimes.peak;
-  r.memory.capacity_bytes = topology::usable_memory(in.scenario.cluster.node.device).count;
-  const std::int64_t left = r.memory.capacity_bytes - r.memory.allocated_bytes;
-  r.memory.verdict = left < 0                                      ? Verdict::kOom
-                     : left < tight_below(r.memory.capacity_bytes) ? Verdict::kTight
-                                                                   : Verdict::kFits;
-  r.memory.peak_stage = stage_of(in.scenario, worst->representative.value);
-  if (worst->lifetimes.peak_op < resolution.op_count()) {
-    const std::uint32_t call = resolution.call_of[worst->lifetimes.peak_op];
-    r.memory.peak_path = op_path(p, p.rank_programs[id], call, worst->lifetimes.peak_op - resolution.first_op[call]);
-  }
-  r.memory.top_tensors = top_tensors(p, p.rank_programs[id], worst->lifetimes);
-}
-
 }  // namespace
 
 std::string_view to_string(Verdict verdict) {

@@ -30,10 +30,9 @@ std::string_view to_string(Verdict verdict);
 std::string_view to_string(sim::Exposed kind);
 std::string_view to_string(sim::Free kind);
 
-// Less room than this is tight: 2 GiB, or a tenth of a small device.
-inline constexpr std::int64_t kTightBytes = std::int64_t{2} << 30;
-inline constexpr std::int64_t tight_below(std::int64_t capacity_bytes) {
-  return capacity_bytes / 10 < kTightBytes ? capacity_bytes / 10 : kTightBytes;
+// Less room than this is tight: the scenario's report.reserve, or a tenth of a small device.
+inline constexpr std::int64_t tight_below(std::int64_t capacity_bytes, std::int64_t reserve_bytes) {
+  return capacity_bytes / 10 < reserve_bytes ? capacity_bytes / 10 : reserve_bytes;
 }
 
 // Mean seconds per kind; they sum to the step.
@@ -67,7 +66,13 @@ struct TensorFamily {
 
 struct MemoryReport {
   std::int64_t allocated_bytes = 0;  // maximum over ranks of the peak
-  std::int64_t capacity_bytes = 0;   // what the driver reports, a little below the nominal size
+  double fragmentation = 0;          // what the allocator reserves beyond, of what is allocated
+  std::int64_t reserved_bytes = 0;   // allocated and fragmentation
+  std::int64_t context_bytes = 0;
+  std::int64_t workspace_bytes = 0;
+  std::int64_t communicator_bytes = 0;
+  std::int64_t device_bytes = 0;    // reserved, context, workspace and communicators: what the verdict is about
+  std::int64_t capacity_bytes = 0;  // what the driver reports, a little below the nominal size
   Verdict verdict = Verdict::kFits;
   std::int32_t peak_stage = 0;
   std::string peak_path;                  // op whose issue reaches the peak
@@ -113,6 +118,16 @@ struct Sensitivity {
   std::string what;    // "cluster.nic.rate x 2"
   double step_time_s = 0;
   Verdict verdict = Verdict::kFits;
+};
+
+// A plan changed in one setting, on OOM.
+struct Remedy {
+  std::string setting;  // "plan.pp=4"
+  std::int64_t device_bytes = 0;
+  std::int64_t free_bytes = 0;  // negative: over
+  double step_time_s = 0;
+  Verdict verdict = Verdict::kOom;
+  std::vector<std::string> warnings;  // that the plan unchanged does not get
 };
 
 // How long steps take whose ops take random times.
@@ -169,7 +184,7 @@ struct SimulationReport {
   std::vector<std::string> warnings;
   std::vector<std::string> assumptions;
   std::vector<std::string> not_modelled;
-  std::vector<std::string> remedies;  // on OOM: settings that the framework accepts, "plan.pp=4"; not simulated
+  std::vector<Remedy> remedies;  // on OOM: filled by who simulates them, the fastest that fits first
   std::int64_t ranks = 0;
   std::int64_t rank_classes = 0;
   std::int64_t link_classes = 0;

@@ -39,7 +39,7 @@ std::string why_text(const SweepVariant& v) {
 std::string verdict_text(const SweepVariant& v) {
   if (!v.has_step()) return fmt::format("{}: {}", to_string(v.status), why_text(v));
   if (!v.fits()) return fmt::format("oom, over by {}", memory_text(v.over_bytes()));
-  return fmt::format("{}, {} free", to_string(v.status), memory_text(v.capacity_bytes - v.allocated_bytes));
+  return fmt::format("{}, {} free", to_string(v.status), memory_text(v.capacity_bytes - v.device_bytes));
 }
 
 Row cells_of(const SweepVariant& v, const TimeUnit& unit, bool is_best) {
@@ -49,7 +49,7 @@ Row cells_of(const SweepVariant& v, const TimeUnit& unit, bool is_best) {
     row.push_back(significant(v.step_time_s * unit.per_second, 4));
     row.push_back(format_count(static_cast<std::int64_t>(v.tokens_per_s_per_gpu + 0.5)));
     row.push_back(fmt::format("{:.1f}", v.mfu.full * 100));
-    row.push_back(fmt::format("{:.1f}", static_cast<double>(v.allocated_bytes) / 0x1p30));
+    row.push_back(fmt::format("{:.1f}", static_cast<double>(v.device_bytes) / 0x1p30));
   } else {
     row.insert(row.end(), 4, "-");
   }
@@ -68,8 +68,8 @@ std::vector<Row> table_of(const SweepReport& sweep) {
   const TimeUnit unit = unit_of(sweep);
   Row header;
   for (const SweepAxis& axis : sweep.axes) header.push_back(header_of(sweep, axis));
-  for (const std::string& name :
-       {fmt::format("{}/step", unit.symbol), std::string("tok/s/GPU"), std::string("MFU % full"), std::string("GiB")}) {
+  for (const std::string& name : {fmt::format("{}/step", unit.symbol), std::string("tok/s/GPU"),
+                                  std::string("MFU % full"), std::string("device GiB")}) {
     header.push_back(name);
   }
   header.emplace_back("verdict");
@@ -176,7 +176,7 @@ std::string csv_text(const SweepReport& sweep) {
   Row header;
   for (const SweepAxis& axis : sweep.axes) header.push_back(axis.field);
   for (const char* name : {"status", "best", "step_time_s", "tokens_per_s_per_gpu", "mfu_full", "mfu_causal", "hfu",
-                           "bubble_fraction", "allocated_bytes", "over_bytes", "why"}) {
+                           "bubble_fraction", "allocated_bytes", "device_bytes", "over_bytes", "why"}) {
     header.emplace_back(name);
   }
   std::string text;
@@ -194,6 +194,7 @@ std::string csv_text(const SweepReport& sweep) {
                               v.hfu,         v.bubble_fraction};
     for (const double figure : figures) row.push_back(v.has_step() ? fmt::format("{}", figure) : "");
     row.push_back(v.has_step() ? std::to_string(v.allocated_bytes) : "");
+    row.push_back(v.has_step() ? std::to_string(v.device_bytes) : "");
     row.push_back(v.has_step() ? std::to_string(v.over_bytes()) : "");
     row.push_back(v.has_step() ? "" : why_text(v));
     add(row);
@@ -223,6 +224,7 @@ Json variant_json(const SweepReport& sweep, const SweepVariant& v) {
           {"hfu", figure(v.hfu)},
           {"bubble_fraction", figure(v.bubble_fraction)},
           {"allocated_bytes", figure(v.allocated_bytes)},
+          {"device_bytes", figure(v.device_bytes)},
           {"capacity_bytes", figure(v.capacity_bytes)},
           {"over_bytes", figure(v.over_bytes())},
           {"warnings", v.warnings},

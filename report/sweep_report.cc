@@ -83,6 +83,7 @@ SweepVariant sweep_variant(std::vector<std::string> values, const SimulationRepo
           .hfu = r.hfu,
           .bubble_fraction = r.bubble_fraction,
           .allocated_bytes = r.memory.allocated_bytes,
+          .device_bytes = r.memory.device_bytes,
           .capacity_bytes = r.memory.capacity_bytes,
           .warnings = r.warnings};
 }

@@ -37,13 +37,14 @@ struct SweepVariant {
   double hfu = 0;
   double bubble_fraction = 0;
   std::int64_t allocated_bytes = 0;
+  std::int64_t device_bytes = 0;
   std::int64_t capacity_bytes = 0;
   std::vector<std::string> warnings = {};
   std::vector<Problem> problems = {};  // why it was refused
 
   bool has_step() const { return step_time_s > 0; }
   bool fits() const { return status == SweepStatus::kFits || status == SweepStatus::kTight; }
-  std::int64_t over_bytes() const { return has_step() && !fits() ? allocated_bytes - capacity_bytes : 0; }
+  std::int64_t over_bytes() const { return has_step() && !fits() ? device_bytes - capacity_bytes : 0; }
 };
 
 struct SweepReport {

@@ -93,12 +93,12 @@ constexpr Term kTerms[] = {
      "Kokolis et al., Revisiting Reliability in Large-Scale Machine Learning Research Clusters (2024)"},
     {"PUE", "power usage effectiveness", "Energy of the facility over that of its computers.", "", "ISO/IEC 30134-2"},
     // Verdicts and confidence.
-    {"fits", "OK", "The tensors of every rank leave at least as much room as tight asks for.", "",
+    {"fits", "OK", "What every device holds leaves at least as much room as tight asks for.", "",
      "report/simulation_report.h"},
-    {"tight", "", "It fits, but little is left for what is not modelled: allocator, communicators, workspaces.",
-     "left < min(2 GiB, a tenth of the device)", "report/simulation_report.h"},
-    {"OOM", "out of memory, over by, if it fitted", "The tensors of some rank need more than the device's memory.",
-     "over by = allocated - capacity", "report/simulation_report.h"},
+    {"tight", "report.reserve", "It fits, but little is left for what the estimates miss.",
+     "left < min(report.reserve, a tenth of the device)", "report/simulation_report.h"},
+    {"OOM", "out of memory, over by, if it fitted", "Some rank needs more than its device's memory.",
+     "over by = device - capacity", "report/simulation_report.h"},
     {"best", "", "Of a sweep: the variant that fits with the highest tok/s/GPU; of equals the one with less memory.",
      "", "report/sweep_report.h"},
     {"refused", "",
@@ -161,6 +161,10 @@ constexpr Term kTerms[] = {
     // Memory.
     {"memory", "GiB, total, allocated", "Bytes of live tensors at the peak over issue order, per rank.",
      "peak = max over issue positions of the sum of live buffers", "program/lifetimes.h"},
+    {"device", "reserved, fragmentation, context, workspaces, NCCL buffers",
+     "What a process holds of its device: its tensors, an allocator's share for fragmentation (5 %; 12 % with "
+     "stack.allocator default), context, workspaces and communicators' buffers. All but the tensors are estimates.",
+     "reserved = allocated x (1 + fragmentation); device = reserved + the rest", "sim/cost/device_memory.h"},
     {"weights", "", "Parameters in the compute type, gathered ones included.", "", "program/program.h"},
     {"grads", "gradients", "Gradients, in the type they are accumulated in.", "", "program/program.h"},
     {"optim", "optimizer states", "Master weights and moments.", "", "program/program.h"},
@@ -198,7 +202,8 @@ constexpr Term kTerms[] = {
      "sim/folding.h"},
     {"fingerprint", "", "Identifies the Program, not devices or calibration: equal plans have equal fingerprints.", "",
      "program/program.h"},
-    {"next", "remedies", "Commands that go on from here; out of memory, settings that make the plan fit.", "",
+    {"next", "remedies",
+     "Commands that go on from here; out of memory, single settings that make the plan smaller, each simulated.", "",
      "cli/remedies.h"},
     // Running for real.
     {"loss_error", "ref loss, bounds, PASS", "Relative difference of the losses of a plan and of one rank.", "",

@@ -294,18 +294,45 @@ TEST(Simulate, AnswersInFullWhenItDoesNotFit) {
   EXPECT_NE(screen.out.find("no single change"), std::string::npos) << screen.out;
 }
 
-TEST(Simulate, OffersOnlyRemediesThatCheckAccepts) {
-  // A replica a device: 6 bytes of 8.03e9 parameters and an eighth of 12 are 56 GiB, and 32 layers keep about 139 kB a
-  // token, 34 GiB for 8,192. Of 79.6 GiB.
+// A replica a device: 6 bytes of 8.03e9 parameters and an eighth of 12 are 56 GiB, and 32 layers keep about 139 kB a
+// token, 34 GiB for 8,192. Of 79.6 GiB.
+TEST(Simulate, SimulatesEveryRemedyItOffers) {
   const std::string arguments = std::string(kEight) + " --set plan.tp=1 --set plan.pp=1 --set plan.zero=1";
-  const ProgramRun run = stepcast("simulate " + arguments);
+  const ProgramRun run = stepcast("simulate --json " + arguments);
   ASSERT_EQ(run.exit_code, 1) << run.err;
-  // Megatron-Core refuses zero 3.
-  const std::string next = "next: --set plan.recompute=full  or  --set plan.tp=2  or  --set plan.pp=2\n";
-  EXPECT_TRUE(run.out.ends_with(next)) << run.out;
-  for (const char* remedy : {"plan.recompute=full", "plan.tp=2", "plan.pp=2"}) {
-    EXPECT_EQ(stepcast("check " + arguments + " --set " + remedy).exit_code, 0) << remedy;
+  const auto remedies = nlohmann::json::parse(run.out)["remedies"];
+  ASSERT_GE(remedies.size(), 4U) << remedies;
+  double last = 0;
+  for (const auto& remedy : remedies) {
+    const std::string setting = remedy["setting"];
+    const ProgramRun changed = stepcast("simulate --json " + arguments + " --set '" + setting + "'");
+    const auto answer = nlohmann::json::parse(changed.out);
+    EXPECT_EQ(answer["step_time_s"], remedy["step_time_s"]) << setting;
+    EXPECT_EQ(answer["memory"]["device_bytes"], remedy["device_bytes"]) << setting;
+    EXPECT_EQ(answer["memory"]["verdict"], remedy["verdict"]) << setting;
+    // Those that fit come first, the fastest first.
+    if (remedy["verdict"] == "oom") break;
+    EXPECT_LE(last, remedy["step_time_s"].get<double>()) << setting;
+    last = remedy["step_time_s"];
   }
+  EXPECT_GT(last, 0);
+  EXPECT_NE(remedies[0]["verdict"], "oom");
+  const std::string next = "next: --set " + remedies[0]["setting"].get<std::string>() + "\n";
+  EXPECT_TRUE(stepcast("simulate " + arguments).out.ends_with(next));
+}
+
+// The parts of what a device holds, and NCCL's buffers for the groups of the plan: tp2, pp2 and dp2 on one node.
+TEST(Simulate, SaysWhatADeviceHolds) {
+  const ProgramRun run = stepcast("simulate --json " + std::string(kEight));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto memory = nlohmann::json::parse(run.out)["memory"];
+  const auto& parts = memory["device_parts"];
+  EXPECT_GT(parts["communicator_bytes"], 0);
+  EXPECT_EQ(memory["reserved_bytes"].get<std::int64_t>(),
+            memory["allocated_bytes"].get<std::int64_t>() + parts["fragmentation_bytes"].get<std::int64_t>());
+  EXPECT_EQ(memory["device_bytes"].get<std::int64_t>(),
+            memory["reserved_bytes"].get<std::int64_t>() + parts["context_bytes"].get<std::int64_t>() +
+                parts["workspace_bytes"].get<std::int64_t>() + parts["communicator_bytes"].get<std::int64_t>());
 }
 
 TEST(Simulate, TakesACalibrationPathOfTheCommandLineFromTheCurrentFolder) {

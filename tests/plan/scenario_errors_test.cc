@@ -171,12 +171,10 @@ TEST(KnownKey, IsUnsupportedUnlessItHasItsDefault) {
                                                 "stack.cuda_graphs=full",
                                                 "stack.cuda_graphs=[attn, mlp]",
                                                 "stack.attention=flash3",
-                                                "stack.allocator=default",
                                                 "job.failures={mtbf: 5 h}",
                                                 "observed.step_time=12 s",
                                                 "observed.tokens_per_s_per_gpu=6514",
                                                 "report.flops=full",
-                                                "report.reserve=4 GiB",
                                                 "model.mtp_layers=1",
                                                 "calibration=[a, b]"};
   for (const std::string& setting : unsupported) {

@@ -54,6 +54,7 @@ inline plan::Scenario scenario() {
   s.cluster.node.name = "box";
   s.cluster.node.devices = 4;
   s.cluster.node.device.name = "chip";
+  s.cluster.node.device.kind = topology::DeviceKind::kCpu;  // holds nothing beside tensors
   s.cluster.node.device.peak_bf16 = FlopsPerSecond(1e9);
   s.cluster.node.device.peak_fp32 = FlopsPerSecond(5e8);
   s.cluster.node.device.memory = Bytes(std::int64_t{10} << 30);

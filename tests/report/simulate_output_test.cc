@@ -38,6 +38,7 @@ TEST(SimulateJson, HasTheContractsKeysInTheSameBytes) {
                           "network",
                           "collectives",
                           "if_free_s",
+                          "remedies",
                           "microbatches",
                           "top_tensors",
                           "evidence",
@@ -55,8 +56,8 @@ TEST(SimulateJson, HasTheContractsKeysInTheSameBytes) {
   EXPECT_EQ(json["step_time_s"], 1e-3);
   EXPECT_EQ(json["memory"]["stages"][0]["weights"], 48);
   EXPECT_EQ(json["memory"]["verdict"], "fits");
-  EXPECT_EQ(json["memory"].at("reserved_bytes"), nullptr);
-  EXPECT_EQ(json["memory"].at("device_bytes"), nullptr);
+  EXPECT_EQ(json["memory"].at("reserved_bytes"), 136);
+  EXPECT_EQ(json["memory"].at("device_bytes"), 136);
   EXPECT_EQ(json["calibration"]["stack"], "no kernels");
   // The Program by hand has no collective.
   EXPECT_EQ(json["collectives"], nlohmann::json::array());
@@ -225,11 +226,26 @@ TEST(SimulateScreen, OffersTheRemediesItWasGivenAndNoOthers) {
   plan::Scenario s = scenario();
   s.cluster.node.device.memory = Bytes(100);
   SimulationReport r = report_with(s);
-  r.remedies = {"plan.pp=4", "plan.zero=1"};
-  EXPECT_TRUE(simulate_screen(r).ends_with("next: --set plan.pp=4  or  --set plan.zero=1\n"));
+  r.remedies = {{.setting = "plan.pp=4",
+                 .device_bytes = std::int64_t{3} << 29,
+                 .free_bytes = std::int64_t{1} << 29,
+                 .step_time_s = r.step_time_s,
+                 .verdict = Verdict::kFits,
+                 .warnings = {}},
+                {.setting = "plan.zero=1",
+                 .device_bytes = std::int64_t{3} << 30,
+                 .free_bytes = -(std::int64_t{1} << 30),
+                 .step_time_s = r.step_time_s,
+                 .verdict = Verdict::kOom,
+                 .warnings = {}}};
+  const std::string screen = simulate_screen(r);
+  EXPECT_NE(screen.find("\n plan.pp=4                                            1.5"), std::string::npos) << screen;
+  EXPECT_NE(screen.find("fits, 512.0 MiB free\n"), std::string::npos) << screen;
+  EXPECT_NE(screen.find("no, over by 1.0 GiB\n"), std::string::npos) << screen;
+  EXPECT_TRUE(screen.ends_with("next: --set plan.pp=4\n")) << screen;
   r.remedies.clear();
   EXPECT_TRUE(simulate_screen(r).ends_with(
-      "no single change of recompute, schedule, tp, pp, zero or micro_batch_size makes it fit\n"));
+      "no single change of recompute, schedule, tp, cp, pp, vp, zero or micro_batch_size makes it fit\n"));
   const std::string fits = simulate_screen(report_with(scenario()));
   EXPECT_EQ(fits.find("--set"), std::string::npos) << fits;
 }

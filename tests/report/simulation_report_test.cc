@@ -81,8 +81,8 @@ TEST(SimulationReport, ReportsMemoryByStage) {
 }
 
 TEST(SimulationReport, IsTightWithLittleRoom) {
-  EXPECT_EQ(tight_below(std::int64_t{80} << 30), kTightBytes);
-  EXPECT_EQ(tight_below(std::int64_t{10} << 30), std::int64_t{1} << 30);
+  EXPECT_EQ(tight_below(std::int64_t{80} << 30, std::int64_t{2} << 30), std::int64_t{2} << 30);
+  EXPECT_EQ(tight_below(std::int64_t{10} << 30, std::int64_t{2} << 30), std::int64_t{1} << 30);
   plan::Scenario s = scenario();
   const auto verdict = [&s](std::int64_t capacity) {
     s.cluster.node.device.memory = Bytes(capacity);
@@ -94,6 +94,23 @@ TEST(SimulationReport, IsTightWithLittleRoom) {
   EXPECT_EQ(verdict(150), Verdict::kTight);  // 14 left, 15 asked
   EXPECT_EQ(verdict(136), Verdict::kTight);
   EXPECT_EQ(verdict(135), Verdict::kOom);
+}
+
+// Of a GPU: 136 bytes of tensors and 5 % of them, 6, reserved; 481 MiB of context and 32 of workspace. The Program by
+// hand has no groups.
+TEST(SimulationReport, AddsWhatADeviceHoldsBesideTensors) {
+  plan::Scenario s = scenario();
+  s.cluster.node.device.kind = topology::DeviceKind::kGpu;
+  const MemoryReport m = report_with(s).memory;
+  EXPECT_EQ(m.reserved_bytes, 142);
+  EXPECT_EQ(m.device_bytes, 142 + (std::int64_t{513} << 20));
+  EXPECT_EQ(m.communicator_bytes, 0);
+  s.allocator = plan::AllocatorKind::kDefault;  // 12 %
+  EXPECT_EQ(report_with(s).memory.reserved_bytes, 152);
+  s.cluster.node.device.memory = Bytes(std::int64_t{40} << 30);
+  EXPECT_EQ(report_with(s).memory.verdict, Verdict::kFits);
+  s.cluster.node.device.memory = Bytes(std::int64_t{513} << 20);
+  EXPECT_EQ(report_with(s).memory.verdict, Verdict::kOom);
 }
 
 TEST(SimulationReport, MeasuresRoomInWhatTheDriverReports) {
