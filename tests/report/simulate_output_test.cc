@@ -240,7 +240,7 @@ TEST(SimulateScreen, OffersTheRemediesItWasGivenAndNoOthers) {
                  .warnings = {}}};
   const std::string screen = simulate_screen(r);
   EXPECT_NE(screen.find("\n plan.pp=4                                            1.5"), std::string::npos) << screen;
-  EXPECT_NE(screen.find("fits, 512.0 MiB free\n"), std::string::npos) << screen;
+  EXPECT_NE(screen.find("fits, 0.5 GiB free\n"), std::string::npos) << screen;
   EXPECT_NE(screen.find("no, over by 1.0 GiB\n"), std::string::npos) << screen;
   EXPECT_TRUE(screen.ends_with("next: --set plan.pp=4\n")) << screen;
   r.remedies.clear();
