@@ -44,7 +44,8 @@ TEST(Sweep, SaysOfEachVariantWhatSimulateSays) {
     }
     const auto& memory = answer["memory"];
     EXPECT_EQ(variant["status"], memory["verdict"]);
-    EXPECT_EQ(variant["device_bytes"], memory["allocated_bytes"]);
+    EXPECT_EQ(variant["allocated_bytes"], memory["allocated_bytes"]);
+    EXPECT_EQ(variant["device_bytes"], memory["device_bytes"]);
     const std::int64_t left =
         memory["capacity_bytes"].get<std::int64_t>() - memory["device_bytes"].get<std::int64_t>();
     EXPECT_EQ(variant["over_bytes"], std::max<std::int64_t>(0, -left));
