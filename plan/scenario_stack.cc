@@ -72,6 +72,11 @@ void resolve_stack(ScenarioDraft& draft) {
     draft.read.scenario.attention = AttentionKind::kUnfused;
     draft.record("stack.attention", "unfused", "");
   }
+  if (draft.message.stack().has_gradient_accumulation()) {
+    const std::string& how = draft.message.stack().gradient_accumulation();
+    draft.read.scenario.accumulation = how == "fused" ? GradientAccumulation::kFused : GradientAccumulation::kSeparate;
+    draft.record("stack.gradient_accumulation", how, "");
+  }
   resolve_jitter(draft);
 }
 
