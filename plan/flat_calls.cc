@@ -39,6 +39,14 @@ SegmentId zero_segment(program::ProgramBuilder& b, const std::string& label, DTy
   return b.segment(s.take());
 }
 
+SegmentId cast_segment(program::ProgramBuilder& b, const std::string& label, DType from, DType to, std::int64_t n) {
+  SegmentBuilder s(label);
+  const Ref narrow = s.slot("from", from, {n});
+  const Ref wide = s.slot("to", to, {n});
+  s.op(OpKind::kCast, Stream::kCompute, "cast", {in(narrow), out(wide)});
+  return b.segment(s.take());
+}
+
 SegmentId all_reduce_segment(program::ProgramBuilder& b, const CollectiveSpec& c, DType t, std::int64_t n) {
   return in_place(b, OpKind::kAllReduce, c, t, n);
 }

@@ -11,6 +11,9 @@
 namespace stepcast::plan {
 
 program::SegmentId zero_segment(program::ProgramBuilder& b, const std::string& label, program::DType t, std::int64_t n);
+// Slots: from [n], to [n] of another type.
+program::SegmentId cast_segment(program::ProgramBuilder& b, const std::string& label, program::DType from,
+                                program::DType to, std::int64_t n);
 
 struct CollectiveSpec {
   std::string label;

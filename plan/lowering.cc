@@ -54,6 +54,10 @@ void refuse_unsupported(const Scenario& s) {
   if (estimated_ops(s.model, s.microbatches()) > kMostOps) {
     throw Error(ErrorKind::kUnsupported, "the step has too many ops to lower", {"", 0, "training.global_batch_size"});
   }
+  if (sharding_of(s) != Sharding::kNone && s.training.gradients == program::DType::kBf16) {
+    throw Error(ErrorKind::kUnsupported, "ZeRO with bf16 gradients is not lowered yet", {"", 0, "plan.zero"},
+                {"plan.zero: 0, or training.precision.grads: fp32"});
+  }
   if (sharding_of(s) == Sharding::kParameters && s.model.tied_embeddings) {
     throw Error(ErrorKind::kUnsupported, "ZeRO-3 with tied embeddings is not lowered yet", {"", 0, "plan.zero"},
                 {"zero 0 and 1 work with tied embeddings"});

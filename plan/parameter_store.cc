@@ -100,6 +100,7 @@ std::int64_t ParameterStore::offset_in_unit(std::uint32_t flat) const {
 // theirs from the same cache).
 void ParameterStore::declare_placeholders() {
   if (s_.framework != Framework::kMegatronCore || x_.compute == x_.gradients) return;
+  if (s_.accumulation == GradientAccumulation::kSeparate) return;
   std::vector<Shape> shapes;
   for (std::size_t m = 0; m < layout_.modules.size(); ++m) {
     if (layout_.modules[m].kind == ModuleKind::kEmbedding) continue;
@@ -325,16 +326,32 @@ ViewId ParameterStore::norm_factor() {
   return factor;
 }
 
+// 16-bit gradients are widened once a step, after their reduction (Float16OptimizerWithFloat16Params of Megatron-LM);
+// the copy lives from here to the last update. ZeRO has none: refuse_unsupported in plan/lowering.
+void ParameterStore::widen_gradients() {
+  if (!narrow_gradients() || layout_.elements == 0) return;
+  main_gradients_ = rank_.buffer("main_gradients", layout_.elements * size_of(DType::kF32), MemoryClass::kGradients);
+  for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) {
+    const Flat& flat = layout_.flats[f];
+    rank_.call(cast_segment(b_, "gradients", x_.gradients, DType::kF32, flat.elements),
+               {flat_gradient(flat), optimizer_gradient(flat.begin, flat.elements)}, tag_of(Pass::kOptimizer, f));
+  }
+}
+
+ViewId ParameterStore::optimizer_gradient(std::int64_t begin, std::int64_t elements) {
+  if (narrow_gradients()) return flat_view(main_gradients_, begin, elements, DType::kF32);
+  return flat_view(gradients_, begin, elements, x_.gradients);
+}
+
 void ParameterStore::sum_squares(ViewId sumsq, Tag tag) {
   for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) {
     const Flat& flat = layout_.flats[f];
     const bool part = sharding_ == Sharding::kOptimizer;
-    const ViewId gradients = sharding_ == Sharding::kParameters
-                                 ? flat_view(gradients_, shard_begin_[f], flat.chunk, x_.gradients)
-                                 : flat_gradient(flat);
-    const std::int64_t n = sharding_ == Sharding::kParameters ? flat.chunk : flat.elements;
+    const bool parameters = sharding_ == Sharding::kParameters;
+    const std::int64_t n = parameters ? flat.chunk : flat.elements;
+    const ViewId gradients = optimizer_gradient(parameters ? shard_begin_[f] : flat.begin, n);
     const auto own = part ? std::optional(OwnPart{roles_.replicas, s_.plan.replicas()}) : std::nullopt;
-    rank_.call(sum_squares_segment(b_, x_.gradients, n, flat.norm_scale, own), {gradients, sumsq},
+    rank_.call(sum_squares_segment(b_, optimizer_gradient_type(), n, flat.norm_scale, own), {gradients, sumsq},
                tag_of(Pass::kOptimizer, f));
   }
   const std::int64_t model = std::int64_t{s_.plan.tp} * s_.plan.pp;
@@ -350,7 +367,7 @@ void ParameterStore::update(std::uint32_t f, ViewId factor) {
   const bool part = sharding_ == Sharding::kOptimizer;
   const bool parameters = sharding_ == Sharding::kParameters;
   AdamSpec a;
-  a.gradient = x_.gradients;
+  a.gradient = optimizer_gradient_type();
   a.elements = flat.chunk;
   a.gradient_elements = parameters ? flat.chunk : flat.elements;
   a.weight_elements = a.gradient_elements;
@@ -360,7 +377,7 @@ void ParameterStore::update(std::uint32_t f, ViewId factor) {
   a.settings = s_.training.adam;
   const std::int64_t begin = parameters ? shard_begin_[f] : flat.begin;
   const ViewId weight = flat_view(weights_, begin, a.weight_elements, x_.compute);
-  std::vector<ViewId> args = {flat_view(gradients_, begin, a.gradient_elements, x_.gradients), factor,
+  std::vector<ViewId> args = {optimizer_gradient(begin, a.gradient_elements), factor,
                               flat_view(moment1_, shard_begin_[f], flat.chunk, DType::kF32),
                               flat_view(moment2_, shard_begin_[f], flat.chunk, DType::kF32)};
   if (master_) args.push_back(flat_view(master_weights_, shard_begin_[f], flat.chunk, DType::kF32));
@@ -373,6 +390,7 @@ void ParameterStore::update(std::uint32_t f, ViewId factor) {
 }
 
 void ParameterStore::optimizer_step() {
+  widen_gradients();
   const ViewId factor = norm_factor();
   for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) update(f, factor);
 }

@@ -2,7 +2,8 @@
 // ZeRO-1 scatter and gather, ZeRO-3 gathers through a ring of buffers, gradient norm, Adam.
 //
 // Persistent bytes per parameter (bf16 weights, f32 gradients, f32 master and moments; d = dp): plain DP 18, ZeRO-1 6 +
-// 12/d, ZeRO-3 18/d (Megatron-LM docs/dist_optimizer.md).
+// 12/d, ZeRO-3 18/d (Megatron-LM docs/dist_optimizer.md). With bf16 gradients 2 less, and an fp32 copy of them while
+// the optimizer runs.
 #pragma once
 
 #include <cstdint>
@@ -56,10 +57,15 @@ class ParameterStore {
   void reduce_replicated(std::uint32_t flat, program::ViewId gradients, program::Tag tag);
   void reduce(std::uint32_t flat);
   void scatter_unit(std::uint32_t unit, std::uint32_t microbatch);
+  void widen_gradients();
   program::ViewId norm_factor();
   void sum_squares(program::ViewId sumsq, program::Tag tag);
   void update(std::uint32_t flat, program::ViewId factor);
   bool sharded() const { return sharding_ != Sharding::kNone; }
+  bool narrow_gradients() const { return x_.gradients == program::DType::kBf16; }
+  // What norm and Adam read: the gradients themselves, or their fp32 copy.
+  program::DType optimizer_gradient_type() const { return narrow_gradients() ? program::DType::kF32 : x_.gradients; }
+  program::ViewId optimizer_gradient(std::int64_t begin, std::int64_t elements);
 
   program::ProgramBuilder& b_;
   program::RankProgramBuilder& rank_;
@@ -72,6 +78,7 @@ class ParameterStore {
   std::vector<UnitUse> uses_;
 
   program::BufferId weights_, gradients_, master_weights_, moment1_, moment2_;
+  program::BufferId main_gradients_;            // fp32 copy of narrow gradients
   std::vector<std::int64_t> shard_begin_;       // per flat, in elements of the optimizer shard
   std::vector<program::BufferId> weight_ring_;  // per use slot, or per unit when not resharded
   std::vector<program::BufferId> gradient_ring_;

@@ -71,6 +71,9 @@ SegmentId column_input_grad(const Context& c, const std::string& label, const st
     matmul(i, MatmulForm::kNN, name, {in(dy), in(w), out(dn)});
     if (x.tensor_parallel) tp_collective(i, c, OpKind::kAllReduce, "reduce", {acc(dn)});
   }
+  if (x.tensor_parallel && !c.scenario.plan.overlap_tp_input_grad) {
+    i.op(OpKind::kJoin, Stream::kCompute, "wait", {}).attributes.join_stream = Stream::kTp;
+  }
   return c.store(i);
 }
 
@@ -82,7 +85,13 @@ SegmentId weight_grad(const Context& c, const std::string& label, const std::str
   const Ref left = w.slot("left", c.x.compute, {c.x.tokens, rows});
   const Ref right = w.slot("right", c.x.compute, {c.x.tokens, cols});
   const Ref dw = w.slot("dw", c.x.gradients, {rows, cols});
-  matmul(w, MatmulForm::kTN, name, {in(left), in(right), acc(dw)});
+  if (c.scenario.accumulation == GradientAccumulation::kFused) {
+    matmul(w, MatmulForm::kTN, name, {in(left), in(right), acc(dw)});
+  } else {
+    const Ref fresh = w.temp("fresh", c.x.compute, {rows, cols}, program::MemoryClass::kGradients);
+    matmul(w, MatmulForm::kTN, name, {in(left), in(right), out(fresh)});
+    w.op(OpKind::kAccumulate, Stream::kCompute, name + "_accumulate", {in(fresh), acc(dw)});
+  }
   if (biased) {
     const Ref d = w.slot("d", c.x.compute, {*biased, rows});
     const Ref dbias = w.slot("dbias", c.x.gradients, {rows});

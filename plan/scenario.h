@@ -21,6 +21,8 @@ enum class ScheduleKind : std::uint8_t { kGpipe, k1F1B, kInterleaved1F1B };
 // gathered before it.
 enum class ContextComm : std::uint8_t { kP2p, kAllGather };
 enum class AttentionKind : std::uint8_t { kFused, kUnfused };  // unfused: scores and probabilities in memory
+// Of weight gradients: by their matmul, or by a kernel of its own behind it.
+enum class GradientAccumulation : std::uint8_t { kFused, kSeparate };
 enum class RecomputeKind : std::uint8_t { kNone, kFull, kSelective };
 
 struct Recompute {
@@ -79,8 +81,9 @@ struct Plan {
   };
   std::vector<StageItems> layout;
   Recompute recompute;
-  std::int64_t bucket_elements = 0;  // gradient bucket size; 0: one bucket
-  bool overlap_grad_reduce = true;   // reduce a bucket as soon as it is complete, beside the backward pass
+  std::int64_t bucket_elements = 0;   // gradient bucket size; 0: one bucket
+  bool overlap_grad_reduce = true;    // reduce a bucket as soon as it is complete, beside the backward pass
+  bool overlap_tp_input_grad = true;  // reduce an input gradient over tp beside the weight gradient
   std::string rank_order = "tp-cp-ep-dp-pp";
 
   // Ranks that hold the same parameters, each with the gradient of its own tokens: what ZeRO shards over.
@@ -115,7 +118,8 @@ struct Scenario {
   std::int64_t gpus = 0;
   Training training;
   Plan plan;
-  AttentionKind attention = AttentionKind::kFused;  // stack.attention
+  AttentionKind attention = AttentionKind::kFused;                   // stack.attention
+  GradientAccumulation accumulation = GradientAccumulation::kFused;  // stack.gradient_accumulation
   std::string calibration = "auto";
   std::map<std::string, std::string> environment;  // stack.env: NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE, NCCL_MAX_CTAS
   std::optional<Jitter> jitter;

@@ -298,6 +298,7 @@ class PlanResolver {
     // Megatron-Core overlaps only with --overlap-grad-reduce; here that is the default.
     draft_.record("plan.overlap.grad_reduce", bool_text(plan_.overlap_grad_reduce),
                   megatron_ ? "stepcast default" : default_);
+    resolve_tp_overlap();
     resolve_bucket();
     if (plan_.replicas() == 1 || plan_.zero == 3) {
       // Gathered parameters are reduced unit by unit, and one replica reduces nothing.
@@ -307,6 +308,13 @@ class PlanResolver {
     }
     if (given_.has_rank_order()) plan_.rank_order = given_.rank_order();
     draft_.record("plan.rank_order", config::printable(plan_.rank_order), "default");
+  }
+
+  void resolve_tp_overlap() {
+    if (!given_.overlap().has_tp_input_grad()) return;
+    plan_.overlap_tp_input_grad = given_.overlap().tp_input_grad();
+    draft_.record("plan.overlap.tp_input_grad", bool_text(plan_.overlap_tp_input_grad), "");
+    if (plan_.tp == 1) warn_without_effect("plan.overlap.tp_input_grad", "tp 1");
   }
 
   void resolve_bucket() {

@@ -83,6 +83,11 @@ void resolve_stack(ScenarioDraft& draft) {
     draft.record("stack.attention", "unfused", "");
   }
   resolve_memory(draft);
+  if (draft.message.stack().has_gradient_accumulation()) {
+    const std::string& how = draft.message.stack().gradient_accumulation();
+    draft.read.scenario.accumulation = how == "fused" ? GradientAccumulation::kFused : GradientAccumulation::kSeparate;
+    draft.record("stack.gradient_accumulation", how, "");
+  }
   resolve_jitter(draft);
 }
 

@@ -55,7 +55,9 @@ void resolve_precision(ScenarioDraft& draft) {
   const std::string compute = given.has_compute() ? given.compute() : "bf16";
   const std::string params = given.has_params() ? given.params() : compute;
   training.compute = compute == "fp32" ? DType::kF32 : DType::kBf16;
-  training.gradients = DType::kF32;
+  const std::string grads = given.has_grads() ? given.grads() : "fp32";
+  const std::string reduce = given.has_grad_reduce() ? given.grad_reduce() : grads;
+  training.gradients = grads == "fp32" ? DType::kF32 : DType::kBf16;
   training.master_weights = training.compute == DType::kBf16;
   if (params != compute) {
     draft.refuse("training.precision.params", "parameters in " + params + " with compute in " + compute,
@@ -63,8 +65,16 @@ void resolve_precision(ScenarioDraft& draft) {
   }
   draft.record("training.precision.compute", compute, "default");
   draft.record("training.precision.params", params, "derived: as compute");
-  draft.record("training.precision.grads", "fp32", "default");
-  draft.record("training.precision.grad_reduce", "fp32", "derived: as grads");
+  if (compute == "fp32" && grads != "fp32") {
+    draft.refuse("training.precision.grads", "gradients in " + grads + " with compute in fp32", {"supported: fp32"},
+                 ErrorKind::kUnsupported);
+  }
+  if (reduce != grads) {
+    draft.refuse("training.precision.grad_reduce", "reduction in " + reduce + " of gradients in " + grads,
+                 {"supported: as grads, " + grads}, ErrorKind::kUnsupported);
+  }
+  draft.record("training.precision.grads", grads, "default");
+  draft.record("training.precision.grad_reduce", reduce, "derived: as grads");
 }
 
 // true is a norm of 1, false is no clipping, a number is the norm.

@@ -162,7 +162,7 @@ TEST(KnownKey, IsUnsupportedUnlessItHasItsDefault) {
                                                 "training.documents={mean: 1000 tok}",
                                                 "training.precision=fp8",
                                                 "training.precision.fp8_recipe=blockwise",
-                                                "training.precision.grads=bf16",
+                                                "training.precision.grads=fp16",
                                                 "training.optimizer=muon",
                                                 "training.optimizer.moments=bf16",
                                                 "training.lm_head_loss=unfused",
