@@ -11,13 +11,14 @@ namespace stepcast::cli {
 namespace {
 
 const std::vector<std::string>& commands() {
-  static const std::vector<std::string> names = {"simulate", "check", "run", "dump", "coll", "hardware", "help"};
+  static const std::vector<std::string> names = {"simulate", "check",    "run",    "dump",
+                                                 "coll",     "hardware", "models", "help"};
   return names;
 }
 
 bool is_later(std::string_view name) {
-  constexpr std::string_view kLater[] = {"diff",   "sweep",  "calibrate", "compare", "backtest",    "validate",
-                                         "import", "models", "doctor",    "explain", "calibrations"};
+  constexpr std::string_view kLater[] = {"diff",     "sweep",  "calibrate", "compare", "backtest",
+                                         "validate", "import", "doctor",    "explain", "calibrations"};
   return std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
 }
 

@@ -21,6 +21,7 @@ Command run_command(CLI::App& parent);
 Command dump_command(CLI::App& parent);
 Command coll_command(CLI::App& parent);
 Command hardware_command(CLI::App& parent);
+Command models_command(CLI::App& parent);
 
 // Writes all of `text` to stdout and flushes. Throws Error (kEnvironment) when it cannot, except to a closed pipe.
 void print(const std::string& text);

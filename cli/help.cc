@@ -12,6 +12,7 @@ std::string_view orientation() {
   dump SCENARIO       the Program, one instruction list per kind of rank, that simulate and run share
   coll OP             what a collective takes on a cluster, in the columns of nccl-tests
   hardware [NAME]     the clusters known by name; every figure of one with its source
+  models [NAME]       the models known by name; shape, exact parameters and FLOPs of one
 
 Try
   stepcast simulate scenarios/runs/llama-3.1-8b-h100x8.yaml

@@ -4,6 +4,7 @@
 
 #include "config/text.h"
 #include "models/hf_config.h"
+#include "plan/model_support.h"
 #include "plan/scenario_draft.h"
 
 namespace stepcast::plan {
@@ -116,6 +117,9 @@ void resolve_model(ScenarioDraft& draft) {
     std::vector<std::string> help;
     if (!problem.help.empty()) help.push_back(problem.help);
     draft.refuse("model." + problem.field, problem.message, std::move(help));
+  }
+  if (auto refusal = refusal_of(model, draft.locate(given.has_config() ? "model.config" : "model"))) {
+    draft.problems.add(std::move(*refusal));
   }
   draft.read.scenario.model = std::move(model);
   if (given.has_config()) draft.record("model.config", given.config(), "");

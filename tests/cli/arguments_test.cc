@@ -42,7 +42,7 @@ TEST(Arguments, SuggestsNothingForAWordLikeNoCommand) {
     prepared_arguments({"xyzzy"});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.problems()[0].help, (Words{"commands: simulate, check, run, dump, coll, hardware, help"}));
+    EXPECT_EQ(error.problems()[0].help, (Words{"commands: simulate, check, run, dump, coll, hardware, models, help"}));
   }
 }
 

@@ -33,6 +33,10 @@ TEST(CommandLine, KeepsItsExitCodes) {
       {"hardware gb200-nvl72", 0},
       {"hardware --frobnicate", 2},
       {"hardware hgx-h10O", 3},
+      {"models", 0},
+      {"models deepseek-v3", 0},
+      {"models --frobnicate", 2},
+      {"models deepseek-v33", 3},
       {"frobnicate", 2},
       {"simulate", 2},
       {"simulate llama-3.1-8b", 2},
@@ -60,6 +64,8 @@ TEST(CommandLine, KeepsItsExitCodes) {
       {"run " + tiny + " --backend cpu --ranks-as processes", 4},
       {"sweep " + tiny, 4},
       {"simulate " + std::string(kEight) + " --set plan.zero=3", 4},
+      {"simulate deepseek-v3 --cluster hgx-h100 --gpus 8 --seq 4096 --gbs 8", 4},
+      {"check " + std::string(kEight) + " --set model=gpt3-175b", 4},
       {"simulate " + tiny + " --trace /nonexistent/step.pftrace", 5},
       {"run " + std::string(kEight) +
            " --backend cpu --set training.global_batch_size=1024 --set plan.zero=0 --tp 1 --pp 1",
@@ -77,7 +83,7 @@ TEST(CommandLine, KeepsItsExitCodes) {
 
 TEST(CommandLine, GreetsWithoutArguments) {
   const ProgramRun run = stepcast("");
-  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 15);
+  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 16);
   EXPECT_NE(run.out.find("stepcast simulate scenarios/runs/llama-3.1-8b-h100x8.yaml"), std::string::npos);
 }
 

@@ -1,0 +1,82 @@
+// One line for each way in which a model differs from a Llama.
+#include "plan/model_support.h"
+
+#include <algorithm>
+
+namespace stepcast::plan {
+namespace {
+
+using models::Architecture;
+using models::FeedForward;
+using models::LayerKind;
+using models::Mixer;
+using Parts = std::vector<std::string>;
+
+void refuse(Parts& parts, bool there, std::string what) {
+  if (there) parts.push_back(std::move(what));
+}
+
+bool has_mixer(const Architecture& a, Mixer mixer) {
+  return std::any_of(a.kinds.begin(), a.kinds.end(), [&](const LayerKind& kind) { return kind.mixer == mixer; });
+}
+
+void refuse_layers(const Architecture& a, Parts& parts) {
+  if (a.experts) {
+    refuse(parts, true,
+           "mixture of experts (" + std::to_string(a.experts->experts) + ", " + std::to_string(a.experts->top_k) +
+               " a token)");
+  }
+  refuse(parts, a.latent.has_value(), "multi-head latent attention");
+  refuse(parts, a.indexer.has_value(), "sparse attention with an indexer");
+  refuse(parts, has_mixer(a, Mixer::kWindowAttention), "sliding-window attention of " + std::to_string(a.window));
+  refuse(parts, has_mixer(a, Mixer::kGatedDeltaNet), "linear attention (gated delta net)");
+  refuse(parts, has_mixer(a, Mixer::kMamba2), "Mamba-2 layers");
+  const bool single = std::any_of(a.kinds.begin(), a.kinds.end(), [](const LayerKind& kind) {
+    return kind.mixer == Mixer::kNone || kind.feed_forward == FeedForward::kNone;
+  });
+  refuse(parts, single, "layers of one block");
+  const bool without = std::any_of(a.kinds.begin(), a.kinds.end(), [](const LayerKind& kind) { return !kind.rotary; });
+  refuse(parts, without, "layers without positions");
+}
+
+void refuse_attention(const Architecture& a, Parts& parts) {
+  refuse(parts, a.qkv_bias || a.attention_output_bias, "biases of attention's projections");
+  refuse(parts, a.qk_norm != models::QkNorm::kNone, "norms of queries and keys");
+  refuse(parts, a.attention_sinks, "attention sinks");
+  refuse(parts, a.attention_output_gate, "an output gate of attention");
+  refuse(parts, a.positions != models::PositionKind::kRotary,
+         "positions of kind " + std::string(models::to_string(a.positions)));
+  refuse(parts, a.rotary_fraction != 1.0 && !a.latent, "rotary positions of a part of each head");
+}
+
+}  // namespace
+
+std::vector<std::string> unsupported_parts(const Architecture& model) {
+  Parts parts;
+  refuse_layers(model, parts);
+  refuse_attention(model, parts);
+  refuse(parts, model.norm != models::NormKind::kRmsNorm || model.norm_bias, "LayerNorm");
+  refuse(parts, model.norm_placement != models::NormPlacement::kBefore, "norms behind the blocks");
+  refuse(parts, model.embedding_norm, "a norm of the embedding");
+  refuse(parts, model.embedding_scale != 1.0, "a scaled embedding");
+  refuse(parts, !model.gated_mlp, "an MLP of two matrices");
+  refuse(parts, model.activation != models::Activation::kSilu,
+         "activation " + std::string(models::to_string(model.activation)));
+  refuse(parts, model.mlp_bias, "biases of the MLP");
+  refuse(parts, model.dropout > 0, "dropout");
+  return parts;
+}
+
+std::optional<Problem> refusal_of(const Architecture& model, const Location& where) {
+  const Parts parts = unsupported_parts(model);
+  if (parts.empty()) return std::nullopt;
+  std::string message = model.name + " (" + model.family + ") has parts that are not lowered yet: ";
+  for (std::size_t i = 0; i < parts.size(); ++i) message += (i == 0 ? "" : ", ") + parts[i];
+  return Problem{ErrorKind::kUnsupported,
+                 std::move(message),
+                 where,
+                 {"dense models of type llama work, such as llama-3.1-8b",
+                  "stepcast models " + model.name + " shows its parameters and FLOPs"}};
+}
+
+}  // namespace stepcast::plan
