@@ -70,7 +70,7 @@ std::vector<std::string> unsupported_parts(const Architecture& model) {
 std::optional<Problem> refusal_of(const Architecture& model, const Location& where) {
   const Parts parts = unsupported_parts(model);
   if (parts.empty()) return std::nullopt;
-  std::string message = model.name + " (" + model.family + ") has parts that are not lowered yet: ";
+  std::string message = "lowering " + model.name + " (" + model.family + ") with ";
   for (std::size_t i = 0; i < parts.size(); ++i) message += (i == 0 ? "" : ", ") + parts[i];
   return Problem{ErrorKind::kUnsupported,
                  std::move(message),
