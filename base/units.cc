@@ -35,6 +35,8 @@ std::int64_t checked_multiply(std::int64_t a, std::int64_t n) {
 
 __extension__ using Wide = unsigned __int128;
 
+constexpr const char* kTooLong = "less work for it, or rates of the cluster that are not as low";
+
 // Picoseconds for `work` units at `rate` units per second, rounded up, in 128 bits. 1e26 * 1e12 still fits.
 Duration work_over_rate(Wide work, double rate, const char* unit) {
   if (work == 0) return Duration(0);
@@ -47,7 +49,7 @@ Duration work_over_rate(Wide work, double rate, const char* unit) {
   const Wide denominator = static_cast<Wide>(std::llround(rate));
   const Wide ps = (numerator + denominator - 1) / denominator;
   if (ps > static_cast<Wide>(std::numeric_limits<std::int64_t>::max())) {
-    throw Error(ErrorKind::kInput, "one op takes longer than 106 days");
+    throw Error(ErrorKind::kInput, "one op takes longer than 106 days", {}, {kTooLong});
   }
   return Duration(static_cast<std::int64_t>(ps));
 }
@@ -91,7 +93,8 @@ Duration duration_rounded_up(double seconds) {
   CHECK(!(seconds < 0), seconds);
   const double ps = std::ceil(seconds * static_cast<double>(kPicosecondsPerSecond));
   if (!std::isfinite(ps) || ps >= 9.2e18) {
-    throw Error(ErrorKind::kInput, "one op takes longer than 106 days: " + std::to_string(seconds) + " s");
+    throw Error(ErrorKind::kInput, "one op takes longer than 106 days: " + std::to_string(seconds) + " s", {},
+                {kTooLong});
   }
   return Duration(static_cast<std::int64_t>(ps));
 }

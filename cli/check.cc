@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/pipeline.h"
 #include "cli/scenario_options.h"
 #include "plan/scenario_reader.h"
 #include "report/check_output.h"
@@ -25,7 +26,7 @@ Exits 1 when a rule of the framework is broken, 4 when all that is wrong is know
 scenario cannot be read.)";
 
 int check(const CheckOptions& options) {
-  const plan::ReadScenario read = plan::read_scenario(source_of(options.scenario));
+  const plan::ReadScenario read = read_and_judge(source_of(options.scenario));
   print(options.json ? report::check_json(read) : report::check_screen(read, options.show_config));
   if (read.violations.empty()) return 0;
   return static_cast<int>(report::only_unsupported(read) ? ErrorKind::kUnsupported : ErrorKind::kSubject);

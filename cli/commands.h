@@ -22,6 +22,11 @@ Command dump_command(CLI::App& parent);
 Command coll_command(CLI::App& parent);
 Command hardware_command(CLI::App& parent);
 Command models_command(CLI::App& parent);
+Command import_command(CLI::App& parent);
+Command sweep_command(CLI::App& parent);
+Command diff_command(CLI::App& parent);
+Command explain_command(CLI::App& parent);
+Command calibrations_command(CLI::App& parent);
 
 // Writes all of `text` to stdout and flushes. Throws Error (kEnvironment) when it cannot, except to a closed pipe.
 void print(const std::string& text);

@@ -7,12 +7,12 @@ std::string_view orientation() {
   return R"(stepcast: how long a training step takes on many accelerators, whether it fits, and the plan run for real.
 
   simulate SCENARIO   predict step time, throughput, MFU and memory of a plan, on this machine, without accelerators
+  sweep SCENARIO --vary plan.tp=1,2,4   the same of every combination; diff A B: what makes two plans differ
   check SCENARIO      every broken rule of the plan and what would fix it; --show-config: where each value comes from
   run SCENARIO        execute the plan for real on this machine; --reference compares it with one rank
-  dump SCENARIO       the Program, one instruction list per kind of rank, that simulate and run share
   coll OP             what a collective takes on a cluster, in the columns of nccl-tests
-  hardware [NAME]     the clusters known by name; every figure of one with its source
-  models [NAME]       the models known by name; shape, exact parameters and FLOPs of one
+  hardware, models, calibrations [NAME], explain TERM   every figure with its source; dump SCENARIO: the Program as text
+  import FORMAT FILE  a scenario from a Megatron script, torchtitan TOML, nanotron YAML or DeepSpeed JSON
 
 Try
   stepcast simulate scenarios/runs/llama-3.1-8b-h100x8.yaml

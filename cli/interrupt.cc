@@ -1,5 +1,8 @@
-// A signal handler can only set a flag, so this one flag is global.
+// A signal handler can only set a flag, so this one flag is global. What is written to files is renamed into place, so
+// that nothing half written has its name when the process ends between two safe points.
 #include "cli/interrupt.h"
+
+#include <unistd.h>
 
 #include <csignal>
 
@@ -8,7 +11,16 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-extern "C" void note_interrupt(int) { interrupted = 1; }
+extern "C" void end_now(int) {
+  constexpr char kText[] = "interrupted\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, kText, sizeof kText - 1);
+  _exit(130);
+}
+
+extern "C" void note_interrupt(int) {
+  interrupted = 1;
+  alarm(1);
+}
 
 }  // namespace
 
@@ -18,6 +30,9 @@ void handle_interrupts() {
   // The second signal takes its default action: the process ends.
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
+  struct sigaction late = {};
+  late.sa_handler = end_now;
+  sigaction(SIGALRM, &late, nullptr);
 }
 
 void throw_if_interrupted() {

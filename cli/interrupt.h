@@ -1,4 +1,5 @@
-// Ctrl-C ends a command at its next safe point; a second one ends the process at once.
+// Ctrl-C ends a command at its next safe point, or after a second, whichever comes first; a second one ends the process
+// at once.
 #pragma once
 
 namespace stepcast::cli {
@@ -6,7 +7,7 @@ namespace stepcast::cli {
 // Thrown at a safe point after an interrupt; exit code 130.
 struct Interrupted {};
 
-// Installs the handler of SIGINT.
+// Installs the handlers of SIGINT and of the alarm that it sets.
 void handle_interrupts();
 
 // Throws Interrupted when SIGINT arrived. Called between steps and before output is written.

@@ -18,6 +18,7 @@
 #include "base/quantity.h"
 #include "cli/calibration_choice.h"
 #include "cli/interrupt.h"
+#include "cli/long_run.h"
 #include "cli/remedies.h"
 #include "config/search.h"
 #include "plan/lowering.h"
@@ -56,8 +57,9 @@ std::vector<std::string> calibration_warnings(const plan::Scenario& scenario, co
           ": its constants may be far off"};
 }
 
-sim::AnalyticCostModel cost_model(const plan::Scenario& scenario, const sim::Calibration& calibration) {
-  return {scenario.cluster, calibration, scenario.environment};
+sim::AnalyticCostModel cost_model(const Prepared& prepared, const sim::Calibration& calibration) {
+  const plan::Scenario& scenario = prepared.scenario();
+  return {scenario.cluster, calibration, scenario.environment, prepared.read.environment_at};
 }
 
 class Countdown {
@@ -81,8 +83,13 @@ sim::SimOptions what_if(sim::Free kind, const sim::SimOptions& options) {
 
 // The answer, and the steps if each kind in use were free. What the Program has of communication is known before the
 // answer is, so those run beside it; of the others, those count that take at least a thousandth of the step.
+// Beyond kMostOpsWithWhatIfs the answer alone.
 void run_all(const sim::Simulation& folded, const std::function<sim::Prediction()>& answer,
-             const sim::SimOptions& options, Outcome& outcome) {
+             const sim::SimOptions& options, LongRun& long_run, Outcome& outcome) {
+  if (folded.op_count() >= kMostOpsWithWhatIfs) {
+    outcome.prediction = answer();
+    return;
+  }
   std::vector<sim::Free> kinds = folded.communication_kinds();
   if (options.contention) kinds.push_back(sim::Free::kSlowdown);
   const std::size_t certain = kinds.size();
@@ -105,7 +112,10 @@ void run_all(const sim::Simulation& folded, const std::function<sim::Prediction(
     const std::size_t k = piece - 1;
     if (k >= certain) {
       answered.wait();
-      if (!is_used(kinds[k]) || report::share_of_step(outcome.prediction, kinds[k]) < 1e-3) return;
+      if (!is_used(kinds[k]) || report::share_of_step(outcome.prediction, kinds[k]) < 1e-3) {
+        if (!sim::exposed_of(kinds[k])) long_run.skip(folded.op_count());
+        return;
+      }
     }
     steps[k] = folded.step(what_if(kinds[k], options));
   });
@@ -124,6 +134,19 @@ double unfolded_ops(const program::CheckedProgram& p) {
   double ops = 0;
   for (const program::Rank& rank : p.program().ranks) ops += by_program.at(rank.program.value);
   return ops;
+}
+
+// Says what takes long before it does.
+void announce(const sim::Simulation& folded, const Prepared& prepared, const sim::SimOptions& options,
+              LongRun& long_run) {
+  const auto answer = options.fold ? folded.op_count() : static_cast<std::uint64_t>(unfolded_ops(*prepared.program));
+  if (answer < kManyOps) return;
+  const std::int64_t ranks = prepared.scenario().gpus;
+  const auto classes = options.fold ? static_cast<std::int64_t>(folded.class_count()) : ranks;
+  // The answer, and without communication by kind, slowdown, the host and the optimizer.
+  const std::size_t runs = folded.op_count() < kMostOpsWithWhatIfs ? folded.communication_kinds().size() + 4 : 1;
+  std::fprintf(stderr, "%s\n", long_run_note(ranks, classes, answer, options.fold ? runs : 1).c_str());
+  long_run.expect(answer + (runs - 1) * folded.op_count());
 }
 
 void require_jitter_within_limits(const Prepared& prepared, const plan::Jitter& jitter) {
@@ -158,7 +181,10 @@ std::vector<Duration> jittered_steps(const Prepared& prepared, const sim::CostMo
   std::fprintf(stderr, "note: jitter unfolds: %s ranks simulated, %d samples\n",
                format_count(prepared.scenario().gpus).c_str(), jitter.samples);
   const sim::Simulation simulation(*prepared.program, costs, false);
+  LongRun long_run;
+  long_run.expect(simulation.op_count() * static_cast<std::uint64_t>(jitter.samples));
   sim::SimOptions unfolded = options;
+  unfolded.watch = long_run.watch();
   unfolded.fold = false;
   unfolded.record_events = false;
   return simulation.jittered_steps({.compute_sigma = jitter.compute_sigma,
@@ -170,11 +196,23 @@ std::vector<Duration> jittered_steps(const Prepared& prepared, const sim::CostMo
 
 }  // namespace
 
+plan::ReadScenario read_and_judge(const config::ScenarioSource& source) {
+  plan::ReadScenario read = plan::read_scenario(source);
+  // Judged by who acts on it.
+  sim::parse_nccl_pins(read.scenario.environment, read.environment_at);
+  return read;
+}
+
 Prepared prepare(const config::ScenarioSource& source) {
   start_helpers();
+  plan::ReadScenario read = read_and_judge(source);
+  for (const std::string& note : read.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  return prepare_read(std::move(read));
+}
+
+Prepared prepare_read(plan::ReadScenario read) {
   Prepared prepared;
-  prepared.read = plan::read_scenario(source);
-  for (const std::string& note : prepared.read.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  prepared.read = std::move(read);
   plan::throw_if_violated(prepared.read);
   throw_if_interrupted();
   prepared.program = std::make_unique<program::CheckedProgram>(plan::lower(prepared.read.scenario));
@@ -192,7 +230,7 @@ sim::Calibration find_calibration(const plan::Scenario& scenario, const config::
 }
 
 sim::Prediction predict(const Prepared& prepared, const sim::Calibration& calibration, const sim::SimOptions& options) {
-  const sim::AnalyticCostModel costs = cost_model(prepared.scenario(), calibration);
+  const sim::AnalyticCostModel costs = cost_model(prepared, calibration);
   sim::Prediction prediction = sim::simulate(*prepared.program, costs, options);
   throw_if_interrupted();
   return prediction;
@@ -202,28 +240,33 @@ Outcome predict_with_what_ifs(const Prepared& prepared, const sim::Calibration& 
                               const sim::SimOptions& options) {
   const plan::Scenario& scenario = prepared.scenario();
   if (scenario.jitter) require_jitter_within_limits(prepared, *scenario.jitter);
-  const sim::AnalyticCostModel costs = cost_model(scenario, calibration);
+  const sim::AnalyticCostModel costs = cost_model(prepared, calibration);
   Outcome outcome;
   outcome.contention = options.contention;
   // Folding changes no picosecond: what-ifs are folded even where the answer is not.
   const sim::Simulation folded(*prepared.program, costs, true);
+  throw_if_interrupted();
+  LongRun long_run;
+  sim::SimOptions watched = options;
+  watched.watch = long_run.watch();
+  announce(folded, prepared, options, long_run);
   const auto answer = [&] {
-    return options.fold ? folded.run(options) : sim::simulate(*prepared.program, costs, options);
+    return options.fold ? folded.run(watched) : sim::simulate(*prepared.program, costs, watched);
   };
-  run_all(folded, answer, options, outcome);
+  run_all(folded, answer, watched, long_run, outcome);
   throw_if_interrupted();
   if (scenario.jitter) outcome.jittered_steps = jittered_steps(prepared, costs, options);
   throw_if_interrupted();
   return outcome;
 }
 
-report::SimulationReport report_of(const Prepared& prepared, const config::ScenarioSource& source,
-                                   const sim::Calibration& calibration, const Outcome& outcome) {
+report::SimulationReport bare_report_of(const Prepared& prepared, const sim::Calibration& calibration,
+                                        const Outcome& outcome) {
   std::vector<std::string> warnings = prepared.read.warnings;
   for (std::string& warning : calibration_warnings(prepared.scenario(), calibration)) {
     warnings.push_back(std::move(warning));
   }
-  report::SimulationReport report = report::make_simulation_report(
+  return report::make_simulation_report(
       {.scenario = prepared.scenario(),
        .program = *prepared.program,
        .prediction = outcome.prediction,
@@ -233,6 +276,11 @@ report::SimulationReport report_of(const Prepared& prepared, const config::Scena
        .contention = outcome.contention,
        .if_free = outcome.if_free,
        .jittered_steps = outcome.jittered_steps});
+}
+
+report::SimulationReport report_of(const Prepared& prepared, const config::ScenarioSource& source,
+                                   const sim::Calibration& calibration, const Outcome& outcome) {
+  report::SimulationReport report = bare_report_of(prepared, calibration, outcome);
   if (report.memory.verdict == report::Verdict::kOom) report.remedies = memory_remedies(prepared.scenario(), source);
   return report;
 }

@@ -23,9 +23,14 @@ struct Prepared {
   const plan::Scenario& scenario() const { return read.scenario; }
 };
 
-// Throws Error: kInput and kUnsupported as plan/scenario_reader says, kInput with every broken rule. Notes go to
-// stderr.
+// plan::read_scenario, and what is pinned of NCCL. Throws Error as it says, and for bad pins.
+plan::ReadScenario read_and_judge(const config::ScenarioSource& source);
+
+// Throws Error as read_and_judge, and kInput with every broken rule. Notes go to stderr.
 Prepared prepare(const config::ScenarioSource& source);
+
+// The same of a scenario that was read already; its notes are left to the caller.
+Prepared prepare_read(plan::ReadScenario read);
 
 // The calibration the scenario names. "auto" takes a preset whose `devices` name the scenario's device: before others
 // one whose own name begins with the same word (h100-default for H100-SXM-80GB), then one whose first device it is,
@@ -44,13 +49,18 @@ struct Outcome {
   std::vector<Duration> jittered_steps;                 // by sample; empty without scenario.jitter
 };
 
-// Also simulates what-ifs, on all cores; jitter unfolds and says so on stderr. Throws Error: kUnsupported when jitter
+// Also simulates what-ifs, on all cores, unless a step has more than kMostOpsWithWhatIfs ops. Says on stderr what takes
+// long (long_run.h), and that jitter unfolds. Throws Interrupted, and Error: kUnsupported when jitter
 // asks for more than kMostJitteredOps, kEnvironment when its ranks need more memory than the machine has.
 Outcome predict_with_what_ifs(const Prepared& prepared, const sim::Calibration& calibration,
                               const sim::SimOptions& options);
 
 // Ops times samples: about an hour on one core.
 inline constexpr double kMostJitteredOps = 2e9;
+
+// Without remedies; a calibration that describes other devices is warned of (W301, W302).
+report::SimulationReport bare_report_of(const Prepared& prepared, const sim::Calibration& calibration,
+                                        const Outcome& outcome);
 
 // Warns of a calibration that describes other devices (W301), or a relative of the scenario's (W302). `source` is where
 // the scenario came from; on OOM it is read again with what would make the plan smaller.

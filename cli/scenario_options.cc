@@ -114,6 +114,19 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
       ->type_name("F");
 }
 
+ScenarioOptions file_options(std::string file) {
+  ScenarioOptions options;
+  options.subject = std::move(file);
+  options.flag_values.resize(kFlags.size());
+  return options;
+}
+
+std::string field_of(std::string_view name) {
+  const auto flag = std::find_if(kFlags.begin(), kFlags.end(),
+                                 [name](const Flag& f) { return std::string_view(f.name).substr(2) == name; });
+  return std::string(flag == kFlags.end() ? name : std::string_view(flag->field));
+}
+
 config::SearchPath search_path() {
   const char* const path = std::getenv("STEPCAST_PATH");
   return config::split_search_path(path == nullptr ? "" : path);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/source.h"
@@ -19,12 +20,18 @@ struct ScenarioOptions {
   std::string calibration;
 };
 
+// Of a command that takes scenario files only.
+ScenarioOptions file_options(std::string file);
+
 // Adds them to a command. `options` must outlive the parse.
 void add_scenario_options(CLI::App& command, ScenarioOptions& options);
 
 // The folders of STEPCAST_PATH (colon-separated), searched for presets before the built-in ones. The one place that
 // reads the environment.
 config::SearchPath search_path();
+
+// The field that a short name stands for: "plan.tp" for "tp", as of the flag --tp; any other text is itself.
+std::string field_of(std::string_view name);
 
 // The source they describe: the file, then flags, then --set, in this order. With --cluster a subject that is neither
 // YAML nor a scenario in JSON is a model. Throws Error (kUsage) without a subject, and for a model without --cluster.

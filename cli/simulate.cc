@@ -8,6 +8,7 @@
 #include "cli/interrupt.h"
 #include "cli/pipeline.h"
 #include "cli/scenario_options.h"
+#include "cli/sensitivity.h"
 #include "report/chrome.h"
 #include "report/file.h"
 #include "report/perfetto.h"
@@ -21,6 +22,7 @@ struct SimulateOptions {
   bool json = false;
   bool no_fold = false;
   bool no_contention = false;
+  bool sensitivity = false;
   std::string trace;
   std::string chrome;
   std::string symbols;
@@ -64,7 +66,10 @@ int simulate(const SimulateOptions& options) {
   const Outcome outcome = predict_with_what_ifs(
       prepared, calibration,
       {.fold = !options.no_fold, .contention = !options.no_contention, .record_events = wants_events});
-  const report::SimulationReport result = report_of(prepared, source, calibration, outcome);
+  report::SimulationReport result = report_of(prepared, source, calibration, outcome);
+  if (options.sensitivity) {
+    result.sensitivity = sensitivities(prepared, source, calibration, result, !options.no_contention);
+  }
   write_traces(options, prepared, outcome.prediction);
   print(options.json ? report::simulate_json(result) : report::simulate_screen(result));
   return result.memory.verdict == report::Verdict::kOom ? static_cast<int>(ErrorKind::kSubject) : 0;
@@ -88,6 +93,8 @@ Command simulate_command(CLI::App& parent) {
   app->add_flag("--no-fold", options->no_fold, "simulate every rank instead of one per class; same result");
   app->add_flag("--no-contention", options->no_contention,
                 "every op takes its time alone, however much runs beside it");
+  app->add_flag("--sensitivity", options->sensitivity,
+                "also simulate faster kernels, links and NICs, and neighbouring plans: what would change it");
   app->footer(kExamples);
   return {app, [options] { return simulate(*options); }};
 }

@@ -156,6 +156,26 @@ const Node* Node::find(std::string_view key) const {
   return at == keys.end() ? nullptr : &children[static_cast<std::size_t>(at - keys.begin())];
 }
 
+const Node* find_path(const Node& root, std::string_view path) {
+  const Node* at = &root;
+  while (at != nullptr && !path.empty()) {
+    if (path.front() == '.') path.remove_prefix(1);
+    if (path.starts_with('[')) {
+      const std::size_t end = path.find(']');
+      if (end == std::string_view::npos || at->kind != Node::Kind::kList) return nullptr;
+      const auto item = parse_integer(path.substr(1, end - 1));
+      if (!item || *item < 0 || static_cast<std::size_t>(*item) >= at->children.size()) return nullptr;
+      at = &at->children[static_cast<std::size_t>(*item)];
+      path.remove_prefix(end + 1);
+      continue;
+    }
+    const std::size_t end = std::min(path.find_first_of(".["), path.size());
+    at = at->kind == Node::Kind::kMap ? at->find(path.substr(0, end)) : nullptr;
+    path.remove_prefix(end);
+  }
+  return at;
+}
+
 Node* Node::find(std::string_view key) { return const_cast<Node*>(std::as_const(*this).find(key)); }
 
 void Node::set(std::string_view key, Node value) {

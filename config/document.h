@@ -35,6 +35,10 @@ struct Node {
   void erase(std::string_view key);
 };
 
+// The value at a dotted path below `root`, items of lists by number: "perturb[1].node", "stack.env.NCCL_ALGO". Null
+// where there is none.
+const Node* find_path(const Node& root, std::string_view path);
+
 Node make_scalar(std::string text, Location where);
 Node make_map(Location where);
 

@@ -76,6 +76,8 @@ void reduce(const CollectiveSpec& spec, std::span<const MemberBuffers> members) 
     case program::DType::kI32:
       if (spec.reduce == program::Reduce::kMax) return reduce_as<std::int32_t>(spec, members);
       break;
+    case program::DType::kU8:
+      break;
   }
   throw Error(ErrorKind::kExecution, "cannot sum elements of type " + std::string(program::to_string(spec.dtype)));
 }

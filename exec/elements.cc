@@ -33,6 +33,8 @@ double load_element(const void* data, program::DType dtype, std::int64_t index) 
       return load_as<double>(data, index);
     case program::DType::kI32:
       return load_as<std::int32_t>(data, index);
+    case program::DType::kU8:
+      return load_as<std::uint8_t>(data, index);
   }
   CHECK(false, static_cast<int>(dtype));
   return 0;
@@ -48,6 +50,8 @@ void store_element(void* data, program::DType dtype, std::int64_t index, double 
       return store_as(data, index, value);
     case program::DType::kI32:
       return store_as(data, index, static_cast<std::int32_t>(value));
+    case program::DType::kU8:
+      return store_as(data, index, static_cast<std::uint8_t>(value));
   }
   CHECK(false, static_cast<int>(dtype));
 }

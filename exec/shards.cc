@@ -65,9 +65,10 @@ void fill_shard(const program::Program& p, const program::ParameterShard& shard,
   const std::int64_t size = program::size_of(shard.dtype);
   visit_elements(parameter, shard, rank, [&](std::int64_t global, std::int64_t stored) {
     CHECK(shard.byte_offset + (stored + 1) * size <= buffer_bytes, parameter.name, stored, buffer_bytes);
-    const double value = parameter.init == program::Init::kOnes
-                             ? 1.0
-                             : parameter.std * random.normal_at(static_cast<std::uint64_t>(global));
+    const double value = parameter.init == program::Init::kNormal
+                             ? parameter.std * random.normal_at(static_cast<std::uint64_t>(global))
+                         : parameter.init == program::Init::kOnes ? 1.0
+                                                                  : 0.0;
     // A bf16 weight starts as its f32 master rounded, hence the step through binary32 for every type.
     store_element(buffer + shard.byte_offset, shard.dtype, stored, static_cast<float>(value));
   });

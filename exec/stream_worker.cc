@@ -103,9 +103,14 @@ void run_kernel(RankRun& run, const Op& op, const IssuedOp& issued, StepContext&
   k.operands = issued.memory.operands;
   k.attributes = &op.attributes;
   k.kind = op.kind;
-  k.accumulate = op.kind == OpKind::kMatmul && op.operands.back().access == program::Access::kAccumulate;
+  const std::optional<std::size_t> result = program::accumulable_operand(op.kind);
+  k.accumulate = result && *result < op.operands.size() && op.operands[*result].access == program::Access::kAccumulate;
   k.step = context.step;
   k.seed = p.seed;
+  const program::Tag& tag = run.rank_program.calls[run.resolution.call_of[issued.op]].tag;
+  k.layer = tag.layer.value_or(0);
+  k.microbatch = tag.microbatch.value_or(0);
+  if (op.sample_role) k.sample_index = program::membership(p, run.rank, *op.sample_role).index;
   if (op.index_role) {
     const program::Membership& own = program::membership(p, run.rank, *op.index_role);
     k.index = own.index;

@@ -63,4 +63,33 @@ constexpr A silu_derivative(A x) {
   return s * (A(1) + x * (A(1) - s));
 }
 
+// GELU in the tanh form (Hendrycks, Gimpel 2016, arXiv:1606.08415, section 2) and its derivative: with
+// u = sqrt(2/pi) (x + 0.044715 x^3), gelu = x (1 + tanh u) / 2.
+template <class A>
+constexpr A gelu_argument(A x) {
+  constexpr double kRoot = 0.79788456080286535588;  // sqrt(2/pi)
+  return static_cast<A>(kRoot) * (x + static_cast<A>(0.044715) * x * x * x);
+}
+template <class A>
+constexpr A gelu(A x) {
+  return x * (A(1) + std::tanh(gelu_argument(x))) / A(2);
+}
+template <class A>
+constexpr A gelu_derivative(A x) {
+  constexpr double kRoot = 0.79788456080286535588;
+  const A t = std::tanh(gelu_argument(x));
+  const A slope = static_cast<A>(kRoot) * (A(1) + static_cast<A>(3 * 0.044715) * x * x);
+  return (A(1) + t) / A(2) + x * (A(1) - t * t) * slope / A(2);
+}
+
+// max(x, 0)^2 (So et al. 2021, arXiv:2109.08668, section 4) and its derivative.
+template <class A>
+constexpr A squared_relu(A x) {
+  return x > A(0) ? x * x : A(0);
+}
+template <class A>
+constexpr A squared_relu_derivative(A x) {
+  return x > A(0) ? A(2) * x : A(0);
+}
+
 }  // namespace stepcast::kernels

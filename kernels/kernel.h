@@ -20,11 +20,14 @@ struct KernelContext {
   std::span<const Tensor> operands;  // as in Op::operands
   const program::Attributes* attributes = nullptr;
   program::OpKind kind = program::OpKind::kZeroFill;
-  bool accumulate = false;       // matmul: c's access is accumulate
-  std::int64_t index = 0;        // own index in the op's index role
-  std::int64_t index_count = 1;  // size of that role's group
-  std::int64_t step = 1;         // 1-based optimizer step
-  std::uint64_t seed = 0;        // of the Program
+  bool accumulate = false;        // the operand that may be written or accumulated (op.h: w|a) is accumulated
+  std::int64_t index = 0;         // own index in the op's index role
+  std::int64_t index_count = 1;   // size of that role's group
+  std::int64_t sample_index = 0;  // own index in the op's sample role
+  std::int64_t layer = 0;         // of the op's call; 0 where it has none
+  std::int64_t microbatch = 0;    // of the op's call
+  std::int64_t step = 1;          // 1-based optimizer step
+  std::uint64_t seed = 0;         // of the Program
 };
 
 using Kernel = void (*)(const KernelContext&);

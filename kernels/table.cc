@@ -1,74 +1,96 @@
 // The explicit table from op kind to CPU reference kernel. A new kind does not compile until it has a line here.
+#include <array>
+
+#include "base/check.h"
 #include "kernels/cpu/reference.h"
 #include "kernels/kernel.h"
 
 namespace stepcast::kernels {
+namespace {
 
-Kernel reference_kernel(program::OpKind kind) {
-  using program::OpKind;
-  switch (kind) {
-    case OpKind::kZeroFill:
-      return cpu::zero_fill;
-    case OpKind::kCopy:
-      return cpu::copy;
-    case OpKind::kCast:
-      return cpu::cast;
-    case OpKind::kAdd:
-      return cpu::add;
-    case OpKind::kAccumulate:
-      return cpu::accumulate;
-    case OpKind::kTokenLoad:
-      return cpu::token_load;
-    case OpKind::kEmbeddingForward:
-      return cpu::embedding_forward;
-    case OpKind::kEmbeddingBackward:
-      return cpu::embedding_backward;
-    case OpKind::kRmsNormForward:
-      return cpu::rms_norm_forward;
-    case OpKind::kRmsNormBackwardInput:
-      return cpu::rms_norm_backward_input;
-    case OpKind::kRmsNormBackwardWeight:
-      return cpu::rms_norm_backward_weight;
-    case OpKind::kMatmul:
-      return cpu::matmul;
-    case OpKind::kRotaryForward:
-      return cpu::rotary_forward;
-    case OpKind::kRotaryBackward:
-      return cpu::rotary_backward;
-    case OpKind::kAttentionForward:
-      return cpu::attention_forward;
-    case OpKind::kAttentionBackward:
-      return cpu::attention_backward;
-    case OpKind::kSwiGluForward:
-      return cpu::swiglu_forward;
-    case OpKind::kSwiGluBackward:
-      return cpu::swiglu_backward;
-    case OpKind::kCrossEntropyMax:
-      return cpu::cross_entropy_max;
-    case OpKind::kCrossEntropySum:
-      return cpu::cross_entropy_sum;
-    case OpKind::kCrossEntropyLoss:
-      return cpu::cross_entropy_loss;
-    case OpKind::kCrossEntropyBackward:
-      return cpu::cross_entropy_backward;
-    case OpKind::kSumSquares:
-      return cpu::sum_squares;
-    case OpKind::kClipFactor:
-      return cpu::clip_factor;
-    case OpKind::kAdam:
-      return cpu::adam;
-    case OpKind::kAllReduce:
-    case OpKind::kAllGather:
-    case OpKind::kReduceScatter:
-    case OpKind::kBroadcast:
-    case OpKind::kSend:
-    case OpKind::kReceive:
-    case OpKind::kExchange:
-    case OpKind::kJoin:
-    case OpKind::kHostRead:
-      return nullptr;
+using program::OpKind;
+
+struct Row {
+  OpKind kind;
+  Kernel kernel;
+};
+
+// In the order of OpKind.
+constexpr Row kTable[] = {
+    {OpKind::kZeroFill, cpu::zero_fill},
+    {OpKind::kCopy, cpu::copy},
+    {OpKind::kCast, cpu::cast},
+    {OpKind::kAdd, cpu::add},
+    {OpKind::kAccumulate, cpu::accumulate},
+    {OpKind::kTokenLoad, cpu::token_load},
+    {OpKind::kEmbeddingForward, cpu::embedding_forward},
+    {OpKind::kEmbeddingBackward, cpu::embedding_backward},
+    {OpKind::kRmsNormForward, cpu::rms_norm_forward},
+    {OpKind::kRmsNormBackwardInput, cpu::rms_norm_backward_input},
+    {OpKind::kRmsNormBackwardWeight, cpu::rms_norm_backward_weight},
+    {OpKind::kMatmul, cpu::matmul},
+    {OpKind::kRotaryForward, cpu::rotary_forward},
+    {OpKind::kRotaryBackward, cpu::rotary_backward},
+    {OpKind::kAttentionForward, cpu::attention_forward},
+    {OpKind::kAttentionBackward, cpu::attention_backward},
+    {OpKind::kSwiGluForward, cpu::swiglu_forward},
+    {OpKind::kSwiGluBackward, cpu::swiglu_backward},
+    {OpKind::kCrossEntropyMax, cpu::cross_entropy_max},
+    {OpKind::kCrossEntropySum, cpu::cross_entropy_sum},
+    {OpKind::kCrossEntropyLoss, cpu::cross_entropy_loss},
+    {OpKind::kCrossEntropyBackward, cpu::cross_entropy_backward},
+    {OpKind::kSumSquares, cpu::sum_squares},
+    {OpKind::kClipFactor, cpu::clip_factor},
+    {OpKind::kAdam, cpu::adam},
+    {OpKind::kAllReduce, nullptr},
+    {OpKind::kAllGather, nullptr},
+    {OpKind::kReduceScatter, nullptr},
+    {OpKind::kBroadcast, nullptr},
+    {OpKind::kSend, nullptr},
+    {OpKind::kReceive, nullptr},
+    {OpKind::kExchange, nullptr},
+    {OpKind::kJoin, nullptr},
+    {OpKind::kHostRead, nullptr},
+    {OpKind::kLayerNormForward, cpu::layer_norm_forward},
+    {OpKind::kLayerNormBackwardInput, cpu::layer_norm_backward_input},
+    {OpKind::kLayerNormBackwardWeight, cpu::layer_norm_backward_weight},
+    {OpKind::kBiasBackward, cpu::bias_backward},
+    {OpKind::kGeluForward, cpu::gelu_forward},
+    {OpKind::kGeluBackward, cpu::gelu_backward},
+    {OpKind::kSquaredReluForward, cpu::squared_relu_forward},
+    {OpKind::kSquaredReluBackward, cpu::squared_relu_backward},
+    {OpKind::kBiasDropoutAdd, cpu::bias_dropout_add},
+    {OpKind::kDropoutForward, cpu::dropout_forward},
+    {OpKind::kDropoutBackward, cpu::dropout_backward},
+    {OpKind::kPositionForward, cpu::position_forward},
+    {OpKind::kPositionBackward, cpu::position_backward},
+    {OpKind::kAttentionScoresForward, cpu::attention_scores_forward},
+    {OpKind::kAttentionScoresBackward, cpu::attention_scores_backward},
+    {OpKind::kSoftmaxForward, cpu::softmax_forward},
+    {OpKind::kSoftmaxBackward, cpu::softmax_backward},
+    {OpKind::kAttentionContextForward, cpu::attention_context_forward},
+    {OpKind::kAttentionContextBackward, cpu::attention_context_backward},
+    {OpKind::kOwnRows, cpu::own_rows},
+    {OpKind::kKvExtract, cpu::kv_extract},
+    {OpKind::kKvAccumulate, cpu::kv_accumulate},
+    {OpKind::kShareAttentionForward, cpu::share_attention_forward},
+    {OpKind::kShareAttentionBackward, cpu::share_attention_backward},
+};
+
+constexpr bool lists_every_kind_in_order() {
+  for (std::size_t i = 0; i < std::size(kTable); ++i) {
+    if (static_cast<std::size_t>(kTable[i].kind) != i) return false;
   }
-  return nullptr;
+  return std::size(kTable) == program::kOpKindCount;
+}
+static_assert(lists_every_kind_in_order());
+
+}  // namespace
+
+Kernel reference_kernel(OpKind kind) {
+  const auto index = static_cast<std::size_t>(kind);
+  CHECK(index < std::size(kTable), index);
+  return kTable[index].kernel;
 }
 
 }  // namespace stepcast::kernels

@@ -128,7 +128,8 @@ FlopsPerToken training_flops_per_token(const Architecture& a, std::int64_t seque
 }
 
 double maxtext_flops_per_token(const Architecture& a, std::int64_t sequence) {
-  const auto counted = static_cast<double>(count_parameters(a).active_without_input(a.tied_embeddings));
+  const ParameterCount n = count_parameters(a);
+  const auto counted = static_cast<double>(n.active_without_input(a.tied_embeddings) - n.positions);
   return 6.0 * counted + attention_flops_per_token(a, sequence).full;
 }
 

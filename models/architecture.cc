@@ -172,7 +172,7 @@ std::vector<ShapeProblem> problems_of(const Architecture& a) {
   if (!(std::isfinite(a.norm_eps) && a.norm_eps > 0.0 && a.norm_eps < 1.0)) {
     problems.push_back({"rms_norm_eps", "is not a number above 0 and below 1", ""});
   }
-  if (!(std::isfinite(a.rope_theta) && a.rope_theta >= 1.0)) {
+  if (a.positions == PositionKind::kRotary && !(std::isfinite(a.rope_theta) && a.rope_theta >= 1.0)) {
     problems.push_back({"rope_theta", "is not a number of at least 1", ""});
   }
   if (!(a.rotary_fraction > 0.0 && a.rotary_fraction <= 1.0)) {

@@ -53,7 +53,7 @@ struct Architecture {
   bool gated_mlp = true;  // three matrices, activation(gate) * up; else two
   Activation activation = Activation::kSilu;
   bool mlp_bias = false;
-  double dropout = 0.0;  // the largest probability the config file states
+  double dropout = 0.0;  // the largest probability the config file states; a training recipe may say otherwise
 
   std::optional<LatentAttention> latent = std::nullopt;  // every attention layer is of this kind then
   std::optional<SparseIndexer> indexer = std::nullopt;
@@ -65,6 +65,7 @@ struct Architecture {
   std::int64_t q_width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return kv_heads * head_dim; }
   std::int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
+  std::int64_t mlp_in_width() const { return gated_mlp ? 2 * ffn : ffn; }
 
   // Kind of layer `layer`, from 0.
   const LayerKind& kind_of(std::int64_t layer) const;
@@ -121,7 +122,8 @@ FlopsPerToken training_flops_per_token(const Architecture& a, std::int64_t seque
 
 // The convention above counts norm weights out of the matmuls; MaxText counts every active parameter but the input
 // table: 6 * parameters + 12 L a d s per token, never halved (AI-Hypercomputer/maxtext pull request 644). A tied table
-// is the head's, so it counts. The two differ by the norm weights only, far below 0.1 %.
+// is the head's, so it counts; learned positions are an input table too. The two differ by norms and biases only, far
+// below 0.1 %.
 double maxtext_flops_per_token(const Architecture& a, std::int64_t sequence);
 
 // `vocab` rounded up to a multiple of `multiple`, both at least 1. Megatron-Core's multiple is 128 * tp, others use 1.

@@ -2,7 +2,9 @@
 #include "plan/decoder_segments.h"
 
 #include <string>
-#include <utility>
+#include <vector>
+
+#include "plan/segment_context.h"
 
 namespace stepcast::plan {
 namespace {
@@ -10,8 +12,6 @@ namespace {
 using program::acc;
 using program::DType;
 using program::in;
-using program::MatmulForm;
-using program::MemoryClass;
 using program::Op;
 using program::OpKind;
 using program::out;
@@ -20,217 +20,121 @@ using program::SegmentBuilder;
 using program::SegmentId;
 using program::Stream;
 
-constexpr MemoryClass kActivations = MemoryClass::kActivations;
+using Context = SegmentContext;
 
-// What every segment of one scenario shares.
-struct Context {
-  program::ProgramBuilder& builder;
-  const Roles& roles;
-  const Shapes& x;
-  const Scenario& scenario;
+bool has_layer_norm(const Context& c) { return c.scenario.model.norm == models::NormKind::kLayerNorm; }
 
-  SegmentId store(SegmentBuilder& b) const { return builder.segment(b.take()); }
-};
-
-void tp_collective(SegmentBuilder& b, const Context& c, OpKind kind, std::string name,
-                   std::initializer_list<program::Operand> operands) {
-  b.op(kind, Stream::kTp, std::move(name), operands).group = c.roles.tp;
-}
-
-void matmul(SegmentBuilder& b, MatmulForm form, std::string name, std::initializer_list<program::Operand> operands) {
-  b.op(OpKind::kMatmul, Stream::kCompute, std::move(name), operands).attributes.form = form;
-}
-
-DecoderSegments::Norm build_norm(const Context& c, const std::string& label, bool residual) {
+SegmentId norm_forward(const Context& c, const std::string& label) {
   const Shapes& x = c.x;
   SegmentBuilder f(label);
   const Ref input = f.slot("x", x.compute, {x.local_tokens, x.hidden});
   const Ref weight = f.slot("weight", x.compute, {x.hidden});
   const Ref y = f.slot("y", x.compute, {x.local_tokens, x.hidden});
-  const Ref rstd = f.slot("rstd", DType::kF32, {x.local_tokens});
-  f.op(OpKind::kRmsNormForward, Stream::kCompute, "norm", {in(input), in(weight), out(y), out(rstd)}).attributes.value =
-      c.scenario.model.norm_eps;
+  const Ref stats = f.slot("rstd", DType::kF32, x.norm_stats);
+  if (has_layer_norm(c)) {
+    const Ref bias = f.slot("bias", x.compute, {x.hidden});
+    f.op(OpKind::kLayerNormForward, Stream::kCompute, "norm", {in(input), in(weight), in(bias), out(y), out(stats)})
+        .attributes.value = c.scenario.model.norm_eps;
+  } else {
+    f.op(OpKind::kRmsNormForward, Stream::kCompute, "norm", {in(input), in(weight), out(y), out(stats)})
+        .attributes.value = c.scenario.model.norm_eps;
+  }
+  return c.store(f);
+}
 
+SegmentId norm_backward(const Context& c, const std::string& label, bool residual) {
+  const Shapes& x = c.x;
   SegmentBuilder i(label);
   const Ref dy = i.slot("dy", x.compute, {x.local_tokens, x.hidden});
   const Ref saved = i.slot("x", x.compute, {x.local_tokens, x.hidden});
-  const Ref saved_rstd = i.slot("rstd", DType::kF32, {x.local_tokens});
+  const Ref stats = i.slot("rstd", DType::kF32, x.norm_stats);
   const Ref w = i.slot("weight", x.compute, {x.hidden});
   const Ref dx = i.slot("dx", x.compute, {x.local_tokens, x.hidden});
   const Ref dw = i.slot("dweight", x.gradients, {x.hidden});
-  if (residual) {
-    const Ref r = i.slot("residual", x.compute, {x.local_tokens, x.hidden});
-    i.op(OpKind::kRmsNormBackwardInput, Stream::kCompute, "norm",
-         {in(dy), in(saved), in(saved_rstd), in(w), out(dx), in(r)});
+  Op& input = i.op(has_layer_norm(c) ? OpKind::kLayerNormBackwardInput : OpKind::kRmsNormBackwardInput,
+                   Stream::kCompute, "norm", {in(dy), in(saved), in(stats), in(w), out(dx)});
+  if (residual) input.operands.push_back(in(i.slot("residual", x.compute, {x.local_tokens, x.hidden})));
+  if (has_layer_norm(c)) {
+    const Ref dbias = i.slot("dbias", x.gradients, {x.hidden});
+    i.op(OpKind::kLayerNormBackwardWeight, Stream::kCompute, "norm_weight",
+         {in(dy), in(saved), in(stats), acc(dw), acc(dbias)});
   } else {
-    i.op(OpKind::kRmsNormBackwardInput, Stream::kCompute, "norm", {in(dy), in(saved), in(saved_rstd), in(w), out(dx)});
+    i.op(OpKind::kRmsNormBackwardWeight, Stream::kCompute, "norm_weight", {in(dy), in(saved), in(stats), acc(dw)});
   }
-  i.op(OpKind::kRmsNormBackwardWeight, Stream::kCompute, "norm_weight", {in(dy), in(saved), in(saved_rstd), acc(dw)});
-  const SegmentId forward = c.store(f);
-  return {forward, c.store(i)};
+  return c.store(i);
 }
 
-// Rotary positions belong to the qkv projection; other column-parallel projections pass none.
-struct Rotary {
-  bool present = false;
+DecoderSegments::Norm build_norm(const Context& c, const std::string& label, bool residual) {
+  const SegmentId forward = norm_forward(c, label);
+  return {forward, norm_backward(c, label, residual)};
+}
+
+struct ActivationKinds {
+  OpKind forward, backward;
 };
 
-void add_rotary(SegmentBuilder& b, const Context& c, OpKind kind, Ref qkv) {
-  Op& op = b.op(kind, Stream::kCompute, "rope", {acc(qkv)});
-  op.attributes.heads = static_cast<std::int32_t>(c.x.heads);
-  op.attributes.kv_heads = static_cast<std::int32_t>(c.x.kv_heads);
-  op.attributes.head_dim = static_cast<std::int32_t>(c.x.head_dim);
-  op.attributes.batch = c.x.batch;
-  op.attributes.value = c.scenario.model.rope_theta;
-}
-
-SegmentId column_forward(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
-                         Rotary rotary) {
-  const Shapes& x = c.x;
-  SegmentBuilder f(label);
-  const Ref n = f.slot("n", x.compute, {x.local_tokens, x.hidden});
-  const Ref w = f.slot("w", x.compute, {width, x.hidden});
-  const Ref y = f.slot("y", x.compute, {x.tokens, width});
-  Ref input = n;
-  if (x.sequence_parallel) {
-    input = f.temp("gathered", x.compute, {x.tokens, x.hidden}, kActivations);
-    tp_collective(f, c, OpKind::kAllGather, "gather", {in(n), out(input)});
+// GELU is computed in its tanh form, whichever a model names (they differ by less than 0.001): so does Megatron's
+// kernel that fuses it with a bias.
+ActivationKinds activation_of(const models::Architecture& model) {
+  if (model.gated_mlp) return {OpKind::kSwiGluForward, OpKind::kSwiGluBackward};
+  if (model.activation == models::Activation::kSquaredRelu) {
+    return {OpKind::kSquaredReluForward, OpKind::kSquaredReluBackward};
   }
-  matmul(f, MatmulForm::kNT, name, {in(input), in(w), out(y)});
-  if (rotary.present) add_rotary(f, c, OpKind::kRotaryForward, y);
-  return c.store(f);
+  return {OpKind::kGeluForward, OpKind::kGeluBackward};
 }
 
-SegmentId column_input_grad(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
-                            Rotary rotary) {
+DecoderSegments::Core build_activation(const Context& c) {
   const Shapes& x = c.x;
-  SegmentBuilder i(label);
-  const Ref dy = i.slot("dy", x.compute, {x.tokens, width});
-  const Ref w = i.slot("w", x.compute, {width, x.hidden});
-  const Ref dn = i.slot("dn", x.compute, {x.local_tokens, x.hidden});
-  if (x.sequence_parallel) {
-    const Ref n = i.slot("n", x.compute, {x.local_tokens, x.hidden});
-    const Ref gathered = i.slot("gathered", x.compute, {x.tokens, x.hidden});
-    tp_collective(i, c, OpKind::kAllGather, "gather_input", {in(n), out(gathered)});
-  }
-  if (rotary.present) add_rotary(i, c, OpKind::kRotaryBackward, dy);
-  if (x.sequence_parallel) {
-    const Ref partial = i.temp("partial", x.compute, {x.tokens, x.hidden}, kActivations);
-    matmul(i, MatmulForm::kNN, name, {in(dy), in(w), out(partial)});
-    tp_collective(i, c, OpKind::kReduceScatter, "reduce", {in(partial), out(dn)});
-  } else {
-    matmul(i, MatmulForm::kNN, name, {in(dy), in(w), out(dn)});
-    if (x.tensor_parallel) tp_collective(i, c, OpKind::kAllReduce, "reduce", {acc(dn)});
-  }
-  return c.store(i);
-}
-
-// dw[rows,cols] += left[T,rows]^T right[T,cols]
-SegmentId weight_grad(const Context& c, const std::string& label, const std::string& name, std::int64_t rows,
-                      std::int64_t cols) {
-  SegmentBuilder w(label);
-  const Ref left = w.slot("left", c.x.compute, {c.x.tokens, rows});
-  const Ref right = w.slot("right", c.x.compute, {c.x.tokens, cols});
-  const Ref dw = w.slot("dw", c.x.gradients, {rows, cols});
-  matmul(w, MatmulForm::kTN, name, {in(left), in(right), acc(dw)});
-  return c.store(w);
-}
-
-DecoderSegments::Projection build_column(const Context& c, const std::string& label, const std::string& name,
-                                         std::int64_t width, Rotary rotary) {
-  DecoderSegments::Projection p;
-  p.forward = column_forward(c, label, name, width, rotary);
-  p.input_grad = column_input_grad(c, label, name, width, rotary);
-  p.weight_grad = weight_grad(c, label, name, width, c.x.hidden);
-  return p;
-}
-
-SegmentId row_forward(const Context& c, const std::string& label, const std::string& name, std::int64_t width) {
-  const Shapes& x = c.x;
-  SegmentBuilder f(label);
-  const Ref a = f.slot("a", x.compute, {x.tokens, width});
-  const Ref w = f.slot("w", x.compute, {x.hidden, width});
-  const Ref residual = f.slot("x", x.compute, {x.local_tokens, x.hidden});
-  const Ref y = f.slot("y", x.compute, {x.local_tokens, x.hidden});
-  const Ref o = f.temp("o", x.compute, {x.tokens, x.hidden}, kActivations);
-  matmul(f, MatmulForm::kNT, name, {in(a), in(w), out(o)});
-  Ref sum = o;
-  if (x.sequence_parallel) {
-    sum = f.temp("sum", x.compute, {x.local_tokens, x.hidden}, kActivations);
-    tp_collective(f, c, OpKind::kReduceScatter, "reduce", {in(o), out(sum)});
-  } else if (x.tensor_parallel) {
-    tp_collective(f, c, OpKind::kAllReduce, "reduce", {acc(o)});
-  }
-  f.op(OpKind::kAdd, Stream::kCompute, "residual", {in(residual), in(sum), out(y)});
-  return c.store(f);
-}
-
-SegmentId row_input_grad(const Context& c, const std::string& label, const std::string& name, std::int64_t width) {
-  const Shapes& x = c.x;
-  SegmentBuilder i(label);
-  const Ref dy = i.slot("dy", x.compute, {x.local_tokens, x.hidden});
-  const Ref w = i.slot("w", x.compute, {x.hidden, width});
-  const Ref da = i.slot("da", x.compute, {x.tokens, width});
-  Ref full = dy;
-  if (x.sequence_parallel) {
-    full = i.slot("gathered", x.compute, {x.tokens, x.hidden});
-    tp_collective(i, c, OpKind::kAllGather, "gather", {in(dy), out(full)});
-  }
-  matmul(i, MatmulForm::kNN, name, {in(full), in(w), out(da)});
-  return c.store(i);
-}
-
-DecoderSegments::Projection build_row(const Context& c, const std::string& label, const std::string& name,
-                                      std::int64_t width) {
-  DecoderSegments::Projection p;
-  p.forward = row_forward(c, label, name, width);
-  p.input_grad = row_input_grad(c, label, name, width);
-  p.weight_grad = weight_grad(c, label, name, c.x.hidden, width);
-  return p;
-}
-
-void set_heads(Op& op, const Shapes& x) {
-  op.attributes.heads = static_cast<std::int32_t>(x.heads);
-  op.attributes.kv_heads = static_cast<std::int32_t>(x.kv_heads);
-  op.attributes.head_dim = static_cast<std::int32_t>(x.head_dim);
-  op.attributes.batch = x.batch;
-}
-
-DecoderSegments::Core build_attention(const Context& c) {
-  const Shapes& x = c.x;
-  SegmentBuilder f("attn");
-  const Ref qkv = f.slot("qkv", x.compute, {x.tokens, x.qkv});
-  const Ref o = f.slot("out", x.compute, {x.tokens, x.q});
-  const Ref lse = f.slot("lse", DType::kF32, {x.tokens, x.heads});
-  set_heads(f.op(OpKind::kAttentionForward, Stream::kCompute, "core", {in(qkv), out(o), out(lse)}), x);
-
-  SegmentBuilder i("attn");
-  const Ref dout = i.slot("dout", x.compute, {x.tokens, x.q});
-  const Ref saved = i.slot("qkv", x.compute, {x.tokens, x.qkv});
-  const Ref saved_out = i.slot("out", x.compute, {x.tokens, x.q});
-  const Ref saved_lse = i.slot("lse", DType::kF32, {x.tokens, x.heads});
-  const Ref dqkv = i.slot("dqkv", x.compute, {x.tokens, x.qkv});
-  set_heads(i.op(OpKind::kAttentionBackward, Stream::kCompute, "core",
-                 {in(dout), in(saved), in(saved_out), in(saved_lse), out(dqkv)}),
-            x);
-  const SegmentId forward = c.store(f);
-  return {forward, c.store(i)};
-}
-
-DecoderSegments::Core build_swiglu(const Context& c) {
-  const Shapes& x = c.x;
+  const ActivationKinds kinds = activation_of(c.scenario.model);
   SegmentBuilder f("mlp");
-  const Ref gate_up = f.slot("gate_up", x.compute, {x.tokens, 2 * x.ffn});
+  const Ref gate_up = f.slot("gate_up", x.compute, {x.tokens, x.mlp_in});
   const Ref act = f.slot("act", x.compute, {x.tokens, x.ffn});
-  f.op(OpKind::kSwiGluForward, Stream::kCompute, "act", {in(gate_up), out(act)});
+  Op& forward_op = f.op(kinds.forward, Stream::kCompute, "act", {in(gate_up), out(act)});
+  if (bias_in_activation(c.scenario.model)) forward_op.operands.push_back(in(f.slot("bias", x.compute, {x.mlp_in})));
 
   SegmentBuilder i("mlp");
   const Ref dact = i.slot("dact", x.compute, {x.tokens, x.ffn});
-  const Ref saved = i.slot("gate_up", x.compute, {x.tokens, 2 * x.ffn});
-  const Ref dgate_up = i.slot("dgate_up", x.compute, {x.tokens, 2 * x.ffn});
-  i.op(OpKind::kSwiGluBackward, Stream::kCompute, "act", {in(dact), in(saved), out(dgate_up)});
+  const Ref saved = i.slot("gate_up", x.compute, {x.tokens, x.mlp_in});
+  const Ref dgate_up = i.slot("dgate_up", x.compute, {x.tokens, x.mlp_in});
+  Op& backward_op = i.op(kinds.backward, Stream::kCompute, "act", {in(dact), in(saved), out(dgate_up)});
+  if (bias_in_activation(c.scenario.model)) backward_op.operands.push_back(in(i.slot("bias", x.compute, {x.mlp_in})));
   const SegmentId forward = c.store(f);
   return {forward, c.store(i)};
+}
+
+// Positions and dropout belong to the rank's own rows of the residual stream. Megatron adds positions before it
+// scatters the sequence, to all rows on every rank: the same values for more traffic.
+void finish_embedding(SegmentBuilder& f, const Context& c, Ref rows, Ref y) {
+  const Shapes& x = c.x;
+  if (c.scenario.model.positions == models::PositionKind::kLearned) {
+    const Ref table = f.slot("positions", x.compute, {c.scenario.model.max_positions, x.hidden});
+    Op& op = f.op(OpKind::kPositionForward, Stream::kCompute, "positions", {in(table), acc(rows)});
+    op.attributes.batch = x.batch;
+    if (x.sequence_parallel) op.index_role = c.roles.tp;
+  }
+  if (!c.drops()) return;
+  const Ref mask = f.slot("mask", DType::kU8, {x.local_tokens, x.hidden});
+  Op& drop = f.op(OpKind::kDropoutForward, Stream::kCompute, "dropout", {in(rows), out(y), out(mask)});
+  set_dropout(drop, c, program::DropoutSite::kEmbedding);
+}
+
+// The gradient of the rank's own rows before their dropout; adds that of the positions.
+Ref start_embedding_gradient(SegmentBuilder& w, const Context& c, Ref dy) {
+  const Shapes& x = c.x;
+  Ref rows = dy;
+  if (c.drops()) {
+    const Ref mask = w.slot("mask", DType::kU8, {x.local_tokens, x.hidden});
+    rows = w.temp("d", x.compute, {x.local_tokens, x.hidden}, kActivations);
+    w.op(OpKind::kDropoutBackward, Stream::kCompute, "dropout", {in(dy), in(mask), out(rows)}).attributes.value =
+        c.scenario.training.dropout;
+  }
+  if (c.scenario.model.positions == models::PositionKind::kLearned) {
+    const Ref table = w.slot("dpositions", x.gradients, {c.scenario.model.max_positions, x.hidden});
+    Op& op = w.op(OpKind::kPositionBackward, Stream::kCompute, "positions", {in(rows), acc(table)});
+    op.attributes.batch = x.batch;
+    if (x.sequence_parallel) op.index_role = c.roles.tp;
+  }
+  return rows;
 }
 
 SegmentId embedding_forward(const Context& c) {
@@ -239,15 +143,17 @@ SegmentId embedding_forward(const Context& c) {
   const Ref tokens = f.slot("tokens", DType::kI32, {x.tokens});
   const Ref table = f.slot("table", x.compute, {x.vocab, x.hidden});
   const Ref y = f.slot("y", x.compute, {x.local_tokens, x.hidden});
-  Ref rows = y;
+  const Ref own = c.drops() ? f.temp("embedded", x.compute, {x.local_tokens, x.hidden}, kActivations) : y;
+  Ref rows = own;
   if (x.sequence_parallel) rows = f.temp("rows", x.compute, {x.tokens, x.hidden}, kActivations);
   f.op(OpKind::kEmbeddingForward, Stream::kCompute, "lookup", {in(tokens), in(table), out(rows)}).index_role =
       c.roles.tp;
   if (x.sequence_parallel) {
-    tp_collective(f, c, OpKind::kReduceScatter, "reduce", {in(rows), out(y)});
+    tp_collective(f, c, OpKind::kReduceScatter, "reduce", {in(rows), out(own)});
   } else if (x.tensor_parallel) {
-    tp_collective(f, c, OpKind::kAllReduce, "reduce", {acc(y)});
+    tp_collective(f, c, OpKind::kAllReduce, "reduce", {acc(own)});
   }
+  finish_embedding(f, c, own, y);
   return c.store(f);
 }
 
@@ -257,10 +163,11 @@ SegmentId embedding_weight_grad(const Context& c) {
   const Ref tokens = w.slot("tokens", DType::kI32, {x.tokens});
   const Ref dy = w.slot("dy", x.compute, {x.local_tokens, x.hidden});
   const Ref dtable = w.slot("dtable", x.gradients, {x.vocab, x.hidden});
-  Ref full = dy;
+  Ref full = start_embedding_gradient(w, c, dy);
   if (x.sequence_parallel) {
+    const Ref own = full;
     full = w.temp("gathered", x.compute, {x.tokens, x.hidden}, kActivations);
-    tp_collective(w, c, OpKind::kAllGather, "gather", {in(dy), out(full)});
+    tp_collective(w, c, OpKind::kAllGather, "gather", {in(own), out(full)});
   }
   w.op(OpKind::kEmbeddingBackward, Stream::kCompute, "lookup", {in(tokens), in(full), acc(dtable)}).index_role =
       c.roles.tp;
@@ -329,13 +236,17 @@ DecoderSegments build_decoder_segments(program::ProgramBuilder& b, const Roles& 
   d.attn_norm = build_norm(c, "attn", true);
   d.mlp_norm = build_norm(c, "mlp", true);
   d.head_norm = build_norm(c, "head", false);
-  d.qkv = build_column(c, "attn", "qkv", x.qkv, Rotary{true});
-  d.gate_up = build_column(c, "mlp", "gate_up", 2 * x.ffn, Rotary{});
-  d.logits = build_column(c, "head", "logits", x.vocab, Rotary{});
-  d.attention = build_attention(c);
-  d.swiglu = build_swiglu(c);
-  d.attn_out = build_row(c, "attn", "out", x.q);
-  d.down = build_row(c, "mlp", "down", x.ffn);
+  const bool rotary = s.model.positions == models::PositionKind::kRotary;
+  const auto in_matmul = [](bool bias) { return bias ? ColumnBias::kInMatmul : ColumnBias::kNone; };
+  d.qkv = build_column(c, "attn", "qkv", x.qkv, Rotary{rotary}, in_matmul(s.model.qkv_bias));
+  d.gate_up = build_column(c, "mlp", s.model.gated_mlp ? "gate_up" : "up", x.mlp_in, Rotary{},
+                           bias_in_activation(s.model) ? ColumnBias::kInActivation : in_matmul(s.model.mlp_bias));
+  d.logits = build_column(c, "head", "logits", x.vocab, Rotary{}, ColumnBias::kNone);
+  d.attention = x.context > 1 ? build_context_attention(c) : build_attention(c);
+  d.activation = build_activation(c);
+  d.attn_out =
+      build_row(c, "attn", "out", x.q, {program::DropoutSite::kAttentionOutput, s.model.attention_output_bias});
+  d.down = build_row(c, "mlp", "down", x.ffn, {program::DropoutSite::kMlpOutput, s.model.mlp_bias});
   d.embedding_forward = embedding_forward(c);
   d.embedding_weight_grad = embedding_weight_grad(c);
   d.loss_forward = loss_forward(c, scale);

@@ -1,6 +1,6 @@
-// The segments of a dense Llama-type decoder: attention and MLP of one layer, embedding, head and loss, each as the
-// smallest piece a strategy moves (norm, projection in, core, projection out), as forward (F), input gradient (I) and
-// weight gradient (W). Recompute calls the F segment again.
+// The segments of a dense decoder of the Llama or the GPT kind: attention and MLP of one layer, embedding, head and
+// loss, each as the smallest piece a strategy moves (norm, projection in, core, projection out), as forward (F), input
+// gradient (I) and weight gradient (W). Recompute calls the F segment again.
 //
 // Tensor parallelism (arXiv 1909.08053): projections in are split by rows, projections out by columns, and the partial
 // outputs are all-reduced; with sequence parallelism (arXiv 2205.05198) norms and residuals hold T/tp tokens, inputs
@@ -16,32 +16,38 @@ namespace stepcast::plan {
 
 // Slots in order, per segment (types in brackets follow Shapes; [Tl,h] is local_tokens x hidden):
 struct DecoderSegments {
-  // norm_f: x[Tl,h] weight[h] y[Tl,h] rstd[Tl];  norm_i: dy x rstd weight dx dweight [, residual]
+  // In brackets: what a shape or a recipe adds, in this order. Masks of dropout are u8.
+  // norm_f: x[Tl,h] weight[h] y[Tl,h] stats [, bias];  norm_i: dy x stats weight dx dweight [, residual] [, dbias]
   struct Norm {
     program::SegmentId forward, backward;
   };
   Norm attn_norm, mlp_norm, head_norm;
 
-  // Column-parallel projection: forward n[Tl,h] w[out,h] y[T,out];
-  // input_grad dy[T,out] w dn[Tl,h] [, n, gathered[T,h] under sequence parallelism]; weight_grad dy, n or gathered, dw
+  // Column-parallel projection: forward n[Tl,h] w[out,h] y[T,out] [, bias];
+  // input_grad dy[T,out] w dn[Tl,h] [, n, gathered[T,h] under sequence parallelism];
+  // weight_grad dy, n or gathered, dw [, dy, dbias]
   struct Projection {
     program::SegmentId forward, input_grad, weight_grad;
   };
   Projection qkv, gate_up, logits;
 
-  // Core: forward qkv[T,qkv] out[T,q] lse[T,heads]; input_grad dout qkv out lse dqkv
+  // Core, fused: forward qkv[T,qkv] out[T,q] lse[T,heads]; input_grad dout qkv out lse dqkv
+  // Unfused: forward qkv out probabilities[batch*heads,s,s] [, dropped, mask]; input_grad dout qkv probabilities dqkv
+  // [, dropped, mask]
   struct Core {
     program::SegmentId forward, input_grad;
   };
   Core attention;
-  // Activation: forward gate_up[T,2f] act[T,f]; input_grad dact gate_up dgate_up
-  Core swiglu;
+  // Activation: forward gate_up[T,2f] (or up[T,f]) act[T,f] [, bias]; input_grad dact gate_up dgate_up [, bias]
+  Core activation;
 
-  // Row-parallel projection with residual: forward a[T,in] w[h,in] x[Tl,h] y[Tl,h];
-  // input_grad dy[Tl,h] w da[T,in] [, gathered dy[T,h]]; weight_grad dy or gathered [T,h], a, dw
+  // Row-parallel projection with residual: forward a[T,in] w[h,in] x[Tl,h] y[Tl,h] [, bias] [, mask[Tl,h]];
+  // input_grad dy[Tl,h] w da[T,in] [, gathered dy[T,h]] [, mask, d[Tl,h]: dy before the dropout];
+  // weight_grad d, dy or gathered [T,h], a, dw [, d or dy, dbias]
   Projection attn_out, down;
 
-  // Embedding: forward tokens table y[Tl,h]; weight_grad tokens dy[Tl,h] dtable
+  // Embedding: forward tokens table y[Tl,h] [, positions] [, mask]; weight_grad tokens dy[Tl,h] dtable [, mask]
+  // [, dpositions]
   program::SegmentId embedding_forward, embedding_weight_grad;
 
   // Loss: forward logits[T,V] targets max[T] sums[2,T] loss[1]; input_grad max sums targets logits (in place)
@@ -50,6 +56,9 @@ struct DecoderSegments {
   // p2p of [Tl,h]: one slot each.
   program::SegmentId send_activation, receive_activation, send_gradient, receive_gradient;
 };
+
+// Whether the bias of the projection into the MLP is added by the activation, as it is where there is no gate.
+inline bool bias_in_activation(const models::Architecture& model) { return model.mlp_bias && !model.gated_mlp; }
 
 DecoderSegments build_decoder_segments(program::ProgramBuilder& b, const Roles& roles, const Shapes& x,
                                        const Scenario& s);

@@ -12,42 +12,77 @@ using program::ViewId;
 
 void StageLowering::norm_forward(Pass pass, std::uint32_t module, ViewId x, ViewId* n, ViewId* rstd) {
   const bool attention = layout_.modules[module].kind == ModuleKind::kAttention;
+  const ModuleParameters& p = layout_.of_module[module];
   *n = hidden_tensor("norm");
-  *rstd = tensor("rstd", DType::kF32, Shape{x_.local_tokens});
-  rank_.call(attention ? segments_.attn_norm.forward : segments_.mlp_norm.forward,
-             {x, store_.weight(*layout_.of_module[module].norm), *n, *rstd}, layer_tag(pass));
+  *rstd = tensor("rstd", DType::kF32, x_.norm_stats);
+  std::vector<ViewId> args = {x, store_.weight(*p.norm), *n, *rstd};
+  if (p.norm_bias) args.push_back(store_.weight(*p.norm_bias));
+  rank_.call(attention ? segments_.attn_norm.forward : segments_.mlp_norm.forward, std::move(args), layer_tag(pass));
 }
 
+// Recomputed unfused attention leaves the kept output alone, which the projection behind it saves as its input
+// (Megatron's checkpointed core attention); a fused core is recomputed for its output.
 void StageLowering::core_forward(Pass pass, LayerActivations& a) {
-  a.attn = tensor("attn", x_.compute, Shape{x_.tokens, x_.q});
-  a.lse = tensor("lse", DType::kF32, Shape{x_.tokens, x_.heads});
-  rank_.call(segments_.attention.forward, {a.qkv, a.attn, a.lse}, layer_tag(pass));
+  const ViewId attn = tensor("attn", x_.compute, Shape{x_.tokens, x_.q});
+  if (s_.attention == AttentionKind::kFused) {
+    a.attn = attn;
+    a.lse = tensor("lse", DType::kF32, Shape{x_.tokens, x_.heads});
+    rank_.call(segments_.attention.forward, {a.qkv, a.attn, a.lse}, layer_tag(pass));
+    return;
+  }
+  const Shape scores = x_.scores();
+  if (pass != Pass::kRecompute || s_.plan.recompute.kind == RecomputeKind::kFull) a.attn = attn;
+  a.probabilities = tensor("probabilities", x_.compute, scores);
+  std::vector<ViewId> args = {a.qkv, attn, a.probabilities};
+  if (drops()) {
+    a.dropped = tensor("dropped", x_.compute, scores);
+    a.scores_mask = tensor("scores_mask", DType::kU8, scores);
+    args.insert(args.end(), {a.dropped, a.scores_mask});
+  }
+  rank_.call(segments_.attention.forward, std::move(args), layer_tag(pass));
 }
 
-void StageLowering::act_forward(Pass pass, LayerActivations& a) {
+void StageLowering::act_forward(Pass pass, std::uint32_t module, LayerActivations& a) {
+  const ModuleParameters& p = layout_.of_module[module];
   a.act = tensor("act", x_.compute, Shape{x_.tokens, x_.ffn});
-  rank_.call(segments_.swiglu.forward, {a.gate_up, a.act}, layer_tag(pass));
+  std::vector<ViewId> args = {a.gate_up, a.act};
+  if (bias_in_activation(s_.model)) args.push_back(store_.weight(*p.in_bias));
+  rank_.call(segments_.activation.forward, std::move(args), layer_tag(pass));
+}
+
+ViewId StageLowering::row_forward(Pass pass, const DecoderSegments::Projection& p, const ModuleParameters& m, ViewId a,
+                                  ViewId residual, const char* name, ViewId* mask) {
+  const ViewId y = hidden_tensor(name);
+  std::vector<ViewId> args = {a, store_.weight(*m.out), residual, y};
+  if (m.out_bias) args.push_back(store_.weight(*m.out_bias));
+  if (drops()) {
+    *mask = tensor("mask", DType::kU8, Shape{x_.local_tokens, x_.hidden});
+    args.push_back(*mask);
+  }
+  rank_.call(p.forward, std::move(args), layer_tag(pass));
+  return y;
 }
 
 void StageLowering::attention_forward(Pass pass, std::uint32_t module, LayerActivations& a) {
   const ModuleParameters& p = layout_.of_module[module];
   norm_forward(pass, module, a.x, &a.attn_n, &a.attn_rstd);
   a.qkv = tensor("qkv", x_.compute, Shape{x_.tokens, x_.qkv});
-  rank_.call(segments_.qkv.forward, {a.attn_n, store_.weight(*p.in), a.qkv}, layer_tag(pass));
+  std::vector<ViewId> args = {a.attn_n, store_.weight(*p.in), a.qkv};
+  if (p.in_bias) args.push_back(store_.weight(*p.in_bias));
+  rank_.call(segments_.qkv.forward, std::move(args), layer_tag(pass));
   core_forward(pass, a);
-  a.mid = hidden_tensor("mid");
-  rank_.call(segments_.attn_out.forward, {a.attn, store_.weight(*p.out), a.x, a.mid}, layer_tag(pass));
+  a.mid = row_forward(pass, segments_.attn_out, p, a.attn, a.x, "mid", &a.attn_mask);
 }
 
 ViewId StageLowering::mlp_forward(Pass pass, std::uint32_t module, LayerActivations& a) {
   const ModuleParameters& p = layout_.of_module[module];
   norm_forward(pass, module, a.mid, &a.mlp_n, &a.mlp_rstd);
-  a.gate_up = tensor("gate_up", x_.compute, Shape{x_.tokens, 2 * x_.ffn});
-  rank_.call(segments_.gate_up.forward, {a.mlp_n, store_.weight(*p.in), a.gate_up}, layer_tag(pass));
-  act_forward(pass, a);
-  const ViewId y = hidden_tensor("layer_out");
-  rank_.call(segments_.down.forward, {a.act, store_.weight(*p.out), a.mid, y}, layer_tag(pass));
-  return y;
+  a.gate_up = tensor("gate_up", x_.compute, Shape{x_.tokens, x_.mlp_in});
+  std::vector<ViewId> args = {a.mlp_n, store_.weight(*p.in), a.gate_up};
+  if (p.in_bias && !bias_in_activation(s_.model)) args.push_back(store_.weight(*p.in_bias));
+  rank_.call(segments_.gate_up.forward, std::move(args), layer_tag(pass));
+  act_forward(pass, module, a);
+  return row_forward(pass, segments_.down, p, a.act, a.mid, "layer_out", &a.mlp_mask);
 }
 
 LayerActivations StageLowering::forward_layer(Pass pass, std::uint32_t attn_module, ViewId x, ViewId* y) {
@@ -64,22 +99,24 @@ HeadActivations StageLowering::head_forward(std::uint32_t module, ViewId x) {
   HeadActivations a;
   a.x = x;
   a.n = hidden_tensor("final_norm");
-  a.rstd = tensor("rstd", DType::kF32, Shape{x_.local_tokens});
+  a.rstd = tensor("rstd", DType::kF32, x_.norm_stats);
   a.logits = tensor("logits", x_.compute, Shape{x_.tokens, x_.vocab});
   a.max = tensor("max", DType::kF32, Shape{x_.tokens});
   a.sums = tensor("sums", DType::kF32, Shape{2, x_.tokens});
   const Tag t = tag(Pass::kForward);
   const TokenViews& tokens = load_tokens();
-  rank_.call(segments_.head_norm.forward, {x, store_.weight(*p.norm), a.n, a.rstd}, t);
+  std::vector<ViewId> args = {x, store_.weight(*p.norm), a.n, a.rstd};
+  if (p.norm_bias) args.push_back(store_.weight(*p.norm_bias));
+  rank_.call(segments_.head_norm.forward, std::move(args), t);
   rank_.call(segments_.logits.forward, {a.n, store_.weight(*p.in), a.logits}, t);
   rank_.call(segments_.loss_forward, {a.logits, tokens.targets, a.max, a.sums, *loss_}, t);
   return a;
 }
 
-ViewId StageLowering::column_backward(const DecoderSegments::Projection& p, std::uint32_t parameter, Tag t, ViewId dy,
+ViewId StageLowering::column_backward(const DecoderSegments::Projection& p, const ModuleParameters& m, Tag t, ViewId dy,
                                       ViewId n) {
   const ViewId dn = hidden_tensor("dnorm");
-  std::vector<ViewId> args = {dy, store_.weight(parameter), dn};
+  std::vector<ViewId> args = {dy, store_.weight(*m.in), dn};
   ViewId input = n;
   if (x_.sequence_parallel) {
     input = tensor("gathered", x_.compute, Shape{x_.tokens, x_.hidden});
@@ -89,30 +126,42 @@ ViewId StageLowering::column_backward(const DecoderSegments::Projection& p, std:
   t.pass = Pass::kInputGrad;
   rank_.call(p.input_grad, std::move(args), t);
   t.pass = Pass::kWeightGrad;
-  rank_.call(p.weight_grad, {dy, input, store_.gradient(parameter)}, t);
+  std::vector<ViewId> weight_args = {dy, input, store_.gradient(*m.in)};
+  if (m.in_bias) weight_args.insert(weight_args.end(), {dy, store_.gradient(*m.in_bias)});
+  rank_.call(p.weight_grad, std::move(weight_args), t);
   return dn;
 }
 
-ViewId StageLowering::row_backward(const DecoderSegments::Projection& p, std::uint32_t parameter, ViewId dy, ViewId a) {
+ViewId StageLowering::row_backward(const DecoderSegments::Projection& p, const ModuleParameters& m, ViewId dy, ViewId a,
+                                   ViewId mask) {
   const std::int64_t width = rank_.at(a).type.shape.extent(1);
   const ViewId da = tensor("dinput", x_.compute, Shape{x_.tokens, width});
-  std::vector<ViewId> args = {dy, store_.weight(parameter), da};
+  std::vector<ViewId> args = {dy, store_.weight(*m.out), da};
   ViewId full = dy;
+  ViewId own = dy;
   if (x_.sequence_parallel) {
     full = tensor("gathered_gradient", x_.compute, Shape{x_.tokens, x_.hidden});
     args.push_back(full);
   }
+  if (drops()) {
+    own = hidden_tensor("undropped_gradient");
+    if (!x_.sequence_parallel) full = own;
+    args.insert(args.end(), {mask, own});
+  }
   rank_.call(p.input_grad, std::move(args), layer_tag(Pass::kInputGrad));
-  rank_.call(p.weight_grad, {full, a, store_.gradient(parameter)}, layer_tag(Pass::kWeightGrad));
+  std::vector<ViewId> weight_args = {full, a, store_.gradient(*m.out)};
+  if (m.out_bias) weight_args.insert(weight_args.end(), {own, store_.gradient(*m.out_bias)});
+  rank_.call(p.weight_grad, std::move(weight_args), layer_tag(Pass::kWeightGrad));
   return da;
 }
 
-ViewId StageLowering::norm_backward(const DecoderSegments::Norm& n, std::uint32_t parameter, Tag t,
+ViewId StageLowering::norm_backward(const DecoderSegments::Norm& n, const ModuleParameters& m, Tag t,
                                     std::vector<ViewId> args, std::optional<ViewId> residual) {
   const ViewId dx = hidden_tensor("dx");
   t.pass = Pass::kInputGrad;
-  args.insert(args.end(), {store_.weight(parameter), dx, store_.gradient(parameter)});
+  args.insert(args.end(), {store_.weight(*m.norm), dx, store_.gradient(*m.norm)});
   if (residual) args.push_back(*residual);
+  if (m.norm_bias) args.push_back(store_.gradient(*m.norm_bias));
   rank_.call(n.backward, std::move(args), t);
   return dx;
 }
@@ -121,8 +170,8 @@ ViewId StageLowering::head_backward(std::uint32_t module, const HeadActivations&
   const ModuleParameters& p = layout_.of_module[module];
   const Tag t = tag(Pass::kInputGrad);
   rank_.call(segments_.loss_input_grad, {a.max, a.sums, load_tokens().targets, a.logits}, t);
-  const ViewId dn = column_backward(segments_.logits, *p.in, t, a.logits, a.n);
-  return norm_backward(segments_.head_norm, *p.norm, t, {dn, a.x, a.rstd}, std::nullopt);
+  const ViewId dn = column_backward(segments_.logits, p, t, a.logits, a.n);
+  return norm_backward(segments_.head_norm, p, t, {dn, a.x, a.rstd}, std::nullopt);
 }
 
 ViewId StageLowering::layer_backward(std::uint32_t attn_module, LayerActivations a, ViewId dy) {
@@ -140,25 +189,37 @@ ViewId StageLowering::layer_backward(std::uint32_t attn_module, LayerActivations
 ViewId StageLowering::mlp_backward(std::uint32_t module, LayerActivations& a, ViewId dy) {
   const ModuleParameters& p = layout_.of_module[module];
   const bool selective = s_.plan.recompute.kind == RecomputeKind::kSelective;
-  if (selective && s_.plan.recompute.mlp_act) act_forward(Pass::kRecompute, a);
-  const ViewId dact = row_backward(segments_.down, *p.out, dy, a.act);
-  const ViewId dgate_up = tensor("dgate_up", x_.compute, Shape{x_.tokens, 2 * x_.ffn});
-  rank_.call(segments_.swiglu.input_grad, {dact, a.gate_up, dgate_up}, layer_tag(Pass::kInputGrad));
+  if (selective && s_.plan.recompute.mlp_act) act_forward(Pass::kRecompute, module, a);
+  const ViewId dact = row_backward(segments_.down, p, dy, a.act, a.mlp_mask);
+  const ViewId dgate_up = tensor("dgate_up", x_.compute, Shape{x_.tokens, x_.mlp_in});
+  std::vector<ViewId> args = {dact, a.gate_up, dgate_up};
+  if (bias_in_activation(s_.model)) args.push_back(store_.weight(*p.in_bias));
+  rank_.call(segments_.activation.input_grad, std::move(args), layer_tag(Pass::kInputGrad));
   if (selective && s_.plan.recompute.layernorm) norm_forward(Pass::kRecompute, module, a.mid, &a.mlp_n, &a.mlp_rstd);
-  const ViewId dn = column_backward(segments_.gate_up, *p.in, layer_tag(Pass::kInputGrad), dgate_up, a.mlp_n);
-  return norm_backward(segments_.mlp_norm, *p.norm, layer_tag(Pass::kInputGrad), {dn, a.mid, a.mlp_rstd}, dy);
+  const ViewId dn = column_backward(segments_.gate_up, p, layer_tag(Pass::kInputGrad), dgate_up, a.mlp_n);
+  return norm_backward(segments_.mlp_norm, p, layer_tag(Pass::kInputGrad), {dn, a.mid, a.mlp_rstd}, dy);
+}
+
+ViewId StageLowering::core_backward(const LayerActivations& a, ViewId dattn) {
+  const ViewId dqkv = tensor("dqkv", x_.compute, Shape{x_.tokens, x_.qkv});
+  std::vector<ViewId> args = {dattn, a.qkv, a.attn, a.lse, dqkv};
+  if (s_.attention == AttentionKind::kUnfused) {
+    args = {dattn, a.qkv, a.probabilities, dqkv};
+    if (drops()) args.insert(args.end(), {a.dropped, a.scores_mask});
+  }
+  rank_.call(segments_.attention.input_grad, std::move(args), layer_tag(Pass::kInputGrad));
+  return dqkv;
 }
 
 ViewId StageLowering::attention_backward(std::uint32_t module, LayerActivations& a, ViewId dy) {
   const ModuleParameters& p = layout_.of_module[module];
   const bool selective = s_.plan.recompute.kind == RecomputeKind::kSelective;
   if (selective && s_.plan.recompute.core_attn) core_forward(Pass::kRecompute, a);
-  const ViewId dattn = row_backward(segments_.attn_out, *p.out, dy, a.attn);
-  const ViewId dqkv = tensor("dqkv", x_.compute, Shape{x_.tokens, x_.qkv});
-  rank_.call(segments_.attention.input_grad, {dattn, a.qkv, a.attn, a.lse, dqkv}, layer_tag(Pass::kInputGrad));
+  const ViewId dattn = row_backward(segments_.attn_out, p, dy, a.attn, a.attn_mask);
+  const ViewId dqkv = core_backward(a, dattn);
   if (selective && s_.plan.recompute.layernorm) norm_forward(Pass::kRecompute, module, a.x, &a.attn_n, &a.attn_rstd);
-  const ViewId dn = column_backward(segments_.qkv, *p.in, layer_tag(Pass::kInputGrad), dqkv, a.attn_n);
-  return norm_backward(segments_.attn_norm, *p.norm, layer_tag(Pass::kInputGrad), {dn, a.x, a.attn_rstd}, dy);
+  const ViewId dn = column_backward(segments_.qkv, p, layer_tag(Pass::kInputGrad), dqkv, a.attn_n);
+  return norm_backward(segments_.attn_norm, p, layer_tag(Pass::kInputGrad), {dn, a.x, a.attn_rstd}, dy);
 }
 
 }  // namespace stepcast::plan

@@ -52,7 +52,8 @@ void add_ranks(program::ProgramBuilder& b, const Scenario& s, const topology::De
 }
 
 void refuse_unsupported(const Scenario& s) {
-  if (const auto refusal = refusal_of(s.model, {"", 0, "model"})) throw Error(std::vector<Problem>{*refusal});
+  if (const auto refusal = refusal_of(s.model, s.training.sequence_length, {"", 0, "model"}))
+    throw Error(std::vector<Problem>{*refusal});
   if (estimated_ops(s.model, s.microbatches()) > kMostOps) {
     throw Error(ErrorKind::kUnsupported, "the step has too many ops to lower", {"", 0, "training.global_batch_size"});
   }
@@ -69,17 +70,18 @@ double estimated_ops(const models::Architecture& model, std::int64_t microbatche
 }
 
 topology::DeviceMesh mesh_of(const Scenario& s) {
-  const std::array<topology::Axis, 3> axes = {topology::Axis{"tp", s.plan.tp}, topology::Axis{"dp", s.plan.dp},
-                                              topology::Axis{"pp", s.plan.pp}};
+  const std::array<topology::Axis, 4> axes = {topology::Axis{"tp", s.plan.tp}, topology::Axis{"cp", s.plan.cp},
+                                              topology::Axis{"dp", s.plan.dp}, topology::Axis{"pp", s.plan.pp}};
   return topology::make_mesh(s.plan.rank_order, axes);
 }
 
 program::Program lower(const Scenario& s) {
   refuse_unsupported(s);
-  CHECK(s.gpus == std::int64_t{s.plan.tp} * s.plan.pp * s.plan.dp, s.gpus, s.plan.tp, s.plan.pp, s.plan.dp);
+  CHECK(s.gpus == std::int64_t{s.plan.tp} * s.plan.pp * s.plan.replicas(), s.gpus, s.plan.tp, s.plan.pp,
+        s.plan.replicas());
   program::ProgramBuilder b(s.name);
   b.set_seed(s.training.seed);
-  const Roles roles = Roles::of(b);
+  const Roles roles = Roles::of(b, s.plan);
   const Shapes x = Shapes::of(s);
   const DecoderSegments segments = build_decoder_segments(b, roles, x, s);
   std::vector<program::RankProgramId> stages;
@@ -93,7 +95,11 @@ program::Program lower(const Scenario& s) {
   add_groups(b, mesh, roles.dp, {"dp"});
   add_groups(b, mesh, roles.pp, {"pp"});
   add_groups(b, mesh, roles.model, {"tp", "pp"});
-  add_groups(b, mesh, roles.world, {"tp", "dp", "pp"});
+  add_groups(b, mesh, roles.world, {"tp", "cp", "dp", "pp"});
+  if (s.plan.cp > 1) {
+    add_groups(b, mesh, roles.cp, {"cp"});
+    add_groups(b, mesh, roles.replicas, {"cp", "dp"});
+  }
   if (s.model.tied_embeddings && s.plan.pp > 1) add_embedding_groups(b, mesh, roles.embedding);
   return b.take();
 }

@@ -13,7 +13,7 @@ namespace stepcast::plan {
 // The scenario must have passed plan/rules. Throws Error (kUnsupported) for what is known but not lowered yet.
 program::Program lower(const Scenario& s);
 
-// The ranks of the scenario on its parallel axes tp, dp and pp, in its rank order.
+// The ranks of the scenario on its parallel axes tp, cp, dp and pp, in its rank order.
 topology::DeviceMesh mesh_of(const Scenario& s);
 
 // Ops a step would have, about: 40 per layer and microbatch, whatever the shape. lower() refuses more than kMostOps

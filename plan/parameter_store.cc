@@ -62,6 +62,7 @@ ParameterStore::ParameterStore(program::ProgramBuilder& b, program::RankProgramB
   // A stage may hold no layer at all.
   if (layout_.elements == 0) return;
   declare_persistent();
+  declare_placeholders();
   if (sharding_ == Sharding::kParameters) declare_rings();
   add_shards();
 }
@@ -91,6 +92,27 @@ std::int64_t ParameterStore::offset_in_unit(std::uint32_t flat) const {
     n += layout_.flats[f].elements;
   }
   return n;
+}
+
+// Weight gradients are accumulated in the fp32 buffers by the matmul itself. For autograd's sake Transformer Engine
+// still returns a gradient of the weight's shape and type, never written, and keeps one of each shape from then on
+// (get_dummy_wgrad in transformer_engine/pytorch/module/base.py; Megatron-Core's own layers, the head among them, take
+// theirs from the same cache).
+void ParameterStore::declare_placeholders() {
+  if (s_.framework != Framework::kMegatronCore || x_.compute == x_.gradients) return;
+  std::vector<Shape> shapes;
+  for (std::size_t m = 0; m < layout_.modules.size(); ++m) {
+    if (layout_.modules[m].kind == ModuleKind::kEmbedding) continue;
+    for (const auto& weight : {layout_.of_module[m].in, layout_.of_module[m].out}) {
+      if (!weight) continue;
+      const Shape& shape = layout_.parameters[*weight].shape;
+      if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+    }
+  }
+  for (const Shape& shape : shapes) {
+    const std::string name = "placeholder_" + std::to_string(shape.extent(0)) + "x" + std::to_string(shape.extent(1));
+    rank_.buffer(name, shape.elements() * size_of(x_.compute), MemoryClass::kGradients, true);
+  }
 }
 
 void ParameterStore::declare_rings() {
@@ -128,10 +150,10 @@ void ParameterStore::add_shards() {
       shard.blocks = p.blocks;
       if (cut) {
         shard.byte_offset = shard_begin_[p.flat] * size_of(t);
-        shard.slice = program::FlatSlice{roles_.dp, flat.chunk, p.offset, false};
+        shard.slice = program::FlatSlice{roles_.replicas, flat.chunk, p.offset, false};
       } else if (uncut) {
         shard.byte_offset = flat.begin * size_of(t);
-        shard.slice = program::FlatSlice{roles_.dp, flat.chunk, p.offset, true};
+        shard.slice = program::FlatSlice{roles_.replicas, flat.chunk, p.offset, true};
       } else {
         shard.byte_offset = (flat.begin + p.offset) * size_of(t);
       }
@@ -185,11 +207,11 @@ void ParameterStore::gather(std::size_t use) {
   for (const std::uint32_t f : unit.flats) {
     const Flat& flat = layout_.flats[f];
     const std::string what = unit.prefix + (flat.replicated ? "norms" : "weights");
-    const CollectiveSpec c{what, u.starts_forward ? "gather" : "gather_again", roles_.dp, Stream::kGather,
+    const CollectiveSpec c{what, u.starts_forward ? "gather" : "gather_again", roles_.replicas, Stream::kGather,
                            Channel::kWeights};
     const ViewId shard = flat_view(weights_, shard_begin_[f], flat.chunk, x_.compute);
     const ViewId whole = flat_view(weight_ring_[*slot_of_use_[use]], offset_in_unit(f), flat.elements, x_.compute);
-    rank_.call(all_gather_segment(b_, c, x_.compute, flat.chunk, s_.plan.dp), {shard, whole},
+    rank_.call(all_gather_segment(b_, c, x_.compute, flat.chunk, s_.plan.replicas()), {shard, whole},
                unit_tag(unit, u.microbatch));
   }
 }
@@ -243,8 +265,8 @@ void ParameterStore::reduce(std::uint32_t flat) {
     const CollectiveSpec c{"tied", "reduce", roles_.embedding, Stream::kDp, Channel::kMain};
     rank_.call(all_reduce_segment(b_, c, x_.gradients, f.elements), {gradients}, tag);
   }
-  if (s_.plan.dp == 1) return;
-  const CollectiveSpec c{"bucket", "reduce", roles_.dp, Stream::kDp, Channel::kMain};
+  if (s_.plan.replicas() == 1) return;
+  const CollectiveSpec c{"bucket", "reduce", roles_.replicas, Stream::kDp, Channel::kMain};
   const program::SegmentId segment = sharded() ? reduce_scatter_in_place_segment(b_, c, x_.gradients, f.elements)
                                                : all_reduce_segment(b_, c, x_.gradients, f.elements);
   rank_.call(segment, {gradients}, tag);
@@ -258,9 +280,9 @@ void ParameterStore::scatter_unit(std::uint32_t unit, std::uint32_t microbatch) 
     const ViewId whole = flat_view(buffer, offset_in_unit(f), flat.elements, x_.gradients);
     const Tag tag = unit_tag(u, microbatch);
     reduce_replicated(f, whole, tag);
-    const CollectiveSpec c{u.prefix + (flat.replicated ? "norm_scatter" : "scatter"), "reduce", roles_.dp, Stream::kDp,
-                           Channel::kMain};
-    rank_.call(reduce_scatter_accumulate_segment(b_, c, x_.gradients, flat.chunk, s_.plan.dp),
+    const CollectiveSpec c{u.prefix + (flat.replicated ? "norm_scatter" : "scatter"), "reduce", roles_.replicas,
+                           Stream::kDp, Channel::kMain};
+    rank_.call(reduce_scatter_accumulate_segment(b_, c, x_.gradients, flat.chunk, s_.plan.replicas()),
                {whole, flat_view(gradients_, shard_begin_[f], flat.chunk, x_.gradients)}, tag);
   }
 }
@@ -279,7 +301,7 @@ void ParameterStore::module_done(std::uint32_t module, std::uint32_t microbatch,
 
 void ParameterStore::finish_backward() {
   if (sharding_ == Sharding::kParameters) return;
-  if (!s_.plan.overlap_grad_reduce && s_.plan.dp > 1) {
+  if (!s_.plan.overlap_grad_reduce && s_.plan.replicas() > 1) {
     // Without overlap the reductions come after the whole backward pass, not as soon as their operands allow.
     Tag tag;
     tag.pass = Pass::kComm;
@@ -311,12 +333,12 @@ void ParameterStore::sum_squares(ViewId sumsq, Tag tag) {
                                  ? flat_view(gradients_, shard_begin_[f], flat.chunk, x_.gradients)
                                  : flat_gradient(flat);
     const std::int64_t n = sharding_ == Sharding::kParameters ? flat.chunk : flat.elements;
-    const auto own = part ? std::optional(OwnPart{roles_.dp, s_.plan.dp}) : std::nullopt;
+    const auto own = part ? std::optional(OwnPart{roles_.replicas, s_.plan.replicas()}) : std::nullopt;
     rank_.call(sum_squares_segment(b_, x_.gradients, n, flat.norm_scale, own), {gradients, sumsq},
                tag_of(Pass::kOptimizer, f));
   }
   const std::int64_t model = std::int64_t{s_.plan.tp} * s_.plan.pp;
-  const std::int64_t members = sharded() ? model * s_.plan.dp : model;
+  const std::int64_t members = sharded() ? model * s_.plan.replicas() : model;
   if (members > 1) {
     const CollectiveSpec c{"norm", "reduce", sharded() ? roles_.world : roles_.model, Stream::kDp, Channel::kMain};
     rank_.call(all_reduce_segment(b_, c, DType::kF32, 1), {sumsq}, tag);
@@ -334,7 +356,7 @@ void ParameterStore::update(std::uint32_t f, ViewId factor) {
   a.weight_elements = a.gradient_elements;
   a.master = master_;
   a.weight = x_.compute;
-  if (part) a.part_of = roles_.dp;
+  if (part) a.part_of = roles_.replicas;
   a.settings = s_.training.adam;
   const std::int64_t begin = parameters ? shard_begin_[f] : flat.begin;
   const ViewId weight = flat_view(weights_, begin, a.weight_elements, x_.compute);
@@ -345,7 +367,7 @@ void ParameterStore::update(std::uint32_t f, ViewId factor) {
   args.push_back(weight);
   rank_.call(adam_segment(b_, a), std::move(args), tag_of(Pass::kOptimizer, f));
   if (part) {
-    const CollectiveSpec c{"weights", "gather", roles_.dp, Stream::kGather, Channel::kWeights};
+    const CollectiveSpec c{"weights", "gather", roles_.replicas, Stream::kGather, Channel::kWeights};
     rank_.call(all_gather_in_place_segment(b_, c, x_.compute, flat.elements), {weight}, tag_of(Pass::kComm, f));
   }
 }

@@ -44,6 +44,7 @@ class ParameterStore {
 
  private:
   void declare_persistent();
+  void declare_placeholders();
   void declare_rings();
   void add_shards();
   program::ViewId flat_view(program::BufferId buffer, std::int64_t begin, std::int64_t elements, program::DType t);

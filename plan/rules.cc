@@ -27,6 +27,9 @@ std::vector<std::int64_t> divisors(std::int64_t n, std::int64_t limit, std::size
   return result;
 }
 
+// Ranks that together hold every parameter once for each share of a sequence.
+std::int64_t model_ranks_of(const Plan& plan) { return std::int64_t{plan.tp} * plan.cp * plan.pp; }
+
 std::string list_of(const std::vector<std::int64_t>& values) {
   std::vector<std::string> words;
   for (const std::int64_t value : values) words.push_back(text_of(value));
@@ -48,6 +51,7 @@ class RuleChecker {
     check_dp();
     check_sizes();
     check_tensor_parallel();
+    check_context_parallel();
     check_sequence_parallel();
     check_batch();
     check_pipeline();
@@ -64,13 +68,19 @@ class RuleChecker {
   void warn(std::string message) { report_.warnings.push_back(label_ + std::move(message)); }
 
   void check_world() {
-    const std::int64_t model_ranks = std::int64_t{plan_.tp} * plan_.pp;
-    const std::string product =
-        "tp * pp = " + text_of(plan_.tp) + " * " + text_of(plan_.pp) + " = " + text_of(model_ranks);
+    const std::int64_t model_ranks = model_ranks_of(plan_);
+    const bool context = plan_.cp > 1;
+    const std::int64_t stage_ranks = std::int64_t{plan_.tp} * plan_.cp;
+    const std::string product = std::string("tp * ") + (context ? "cp * " : "") + "pp = " + text_of(plan_.tp) + " * " +
+                                (context ? text_of(plan_.cp) + " * " : "") + text_of(plan_.pp) + " = " +
+                                text_of(model_ranks);
     if (s_.gpus % model_ranks != 0) {
       std::vector<std::string> help;
-      if (s_.gpus % plan_.tp == 0) {
-        help.push_back("pp " + list_of(divisors(s_.gpus / plan_.tp, s_.gpus)) + " with tp " + text_of(plan_.tp));
+      if (s_.gpus % stage_ranks == 0) {
+        help.push_back("pp " + list_of(divisors(s_.gpus / stage_ranks, s_.gpus)) + " with tp " + text_of(plan_.tp) +
+                       (context ? " and cp " + text_of(plan_.cp) : ""));
+      } else if (context && s_.gpus % plan_.tp == 0) {
+        help.push_back("cp " + list_of(divisors(s_.gpus / plan_.tp, s_.gpus)) + " with tp " + text_of(plan_.tp));
       } else {
         help.push_back("tp " + list_of(divisors(s_.gpus, s_.gpus)) + " divide " + text_of(s_.gpus) + " gpus");
       }
@@ -86,7 +96,7 @@ class RuleChecker {
       // Degrees of 2 stand for any: only the words of the order are judged here.
       const auto two = [](std::int32_t degree) { return degree > 1 ? 2 : 1; };
       const std::vector<topology::Axis> axes{
-          {"tp", two(plan_.tp)}, {"cp", 1}, {"ep", 1}, {"dp", two(plan_.dp)}, {"pp", two(plan_.pp)}};
+          {"tp", two(plan_.tp)}, {"cp", two(plan_.cp)}, {"ep", 1}, {"dp", two(plan_.dp)}, {"pp", two(plan_.pp)}};
       topology::make_mesh(plan_.rank_order, axes);
     } catch (const Error& fault) {
       for (const Problem& problem : fault.problems()) violate("plan.rank_order", problem.message, problem.help);
@@ -128,7 +138,7 @@ class RuleChecker {
 
   void check_dp() {
     if (dp_fits() || plan_.dp == 0) return;
-    const std::int64_t model_ranks = std::int64_t{plan_.tp} * plan_.pp;
+    const std::int64_t model_ranks = model_ranks_of(plan_);
     if (s_.gpus % model_ranks != 0) return;  // said of gpus
     const std::int64_t quotient = s_.gpus / model_ranks;
     std::vector<std::string> help{"dp " + text_of(quotient) + ", or leave it out"};
@@ -136,13 +146,13 @@ class RuleChecker {
     if (admits(gpus)) help.push_back("gpus " + text_of(gpus));
     violate("plan.dp",
             "dp " + text_of(plan_.dp) + " disagrees with gpus / (tp * cp * pp) = " + text_of(s_.gpus) + " / (" +
-                text_of(plan_.tp) + " * 1 * " + text_of(plan_.pp) + ") = " + text_of(quotient),
+                text_of(plan_.tp) + " * " + text_of(plan_.cp) + " * " + text_of(plan_.pp) + ") = " + text_of(quotient),
             std::move(help));
   }
 
   // Rules about the share of a data-parallel rank wait until there is one.
   bool dp_fits() const {
-    const std::int64_t model_ranks = std::int64_t{plan_.tp} * plan_.pp;
+    const std::int64_t model_ranks = model_ranks_of(plan_);
     return plan_.dp >= 1 && s_.gpus % model_ranks == 0 && plan_.dp == s_.gpus / model_ranks;
   }
 
@@ -154,7 +164,9 @@ class RuleChecker {
     constexpr std::int64_t kMostStepElements = std::int64_t{1} << 56;
     constexpr std::int64_t kLongestSequence = std::int64_t{1} << 20;  // token positions are addressed in 20 bits
     const models::Architecture& m = s_.model;
-    const std::int64_t widest = std::max({m.hidden, 2 * m.ffn, m.qkv_width(), m.padded_vocab, std::int64_t{1}});
+    const std::int64_t positions = m.positions == models::PositionKind::kLearned ? m.max_positions : 0;
+    const std::int64_t widest =
+        std::max({m.hidden, 2 * m.ffn, m.qkv_width(), m.padded_vocab, positions, std::int64_t{1}});
     if (widest >= kMostElements / m.hidden) {
       violate("model.hidden_size", "a weight of " + text_of(m.hidden) + " by " + text_of(widest) +
                                        " elements of 4 bytes is not below 2^50 bytes");
@@ -166,22 +178,25 @@ class RuleChecker {
     }
     const std::int64_t tokens = sequence * plan_.micro_batch_size;
     const std::int64_t step_tokens = sequence * s_.training.global_batch_size;
-    if (tokens >= kMostElements / widest) {
+    // A token's scores stand in memory for all keys where no fused kernel makes them.
+    const std::int64_t scores = s_.attention == AttentionKind::kUnfused ? m.heads * sequence : 0;
+    const std::int64_t wide = std::max(widest, scores);
+    if (tokens >= kMostElements / wide) {
       violate("plan.micro_batch_size",
               "sequence_length * micro_batch_size = " + text_of(sequence) + " * " + text_of(plan_.micro_batch_size) +
-                  " = " + text_of(tokens) + " tokens of " + text_of(widest) +
+                  " = " + text_of(tokens) + " tokens of " + text_of(wide) +
                   " elements of 4 bytes are not below 2^50 bytes",
-              {"sequence_length * micro_batch_size below " + text_of(kMostElements / widest)});
+              {"sequence_length * micro_batch_size below " + text_of(kMostElements / wide)});
     }
     const std::string step = "sequence_length * global_batch_size = " + text_of(sequence) + " * " +
                              text_of(s_.training.global_batch_size) + " = " + text_of(step_tokens) + " tokens a step";
     if (step_tokens > kMostTokens) {
       violate("training.global_batch_size", step + " are more than 2^50");
-    } else if (step_tokens >= kMostStepElements / widest / (m.layers + 2)) {
+    } else if (step_tokens >= kMostStepElements / wide / (m.layers + 2)) {
       violate("training.global_batch_size",
-              step + " through " + text_of(m.layers) + " layers of 16 tensors of " + text_of(widest) +
+              step + " through " + text_of(m.layers) + " layers of 16 tensors of " + text_of(wide) +
                   " elements of 4 bytes a token are not below 2^62 bytes",
-              {"at most " + text_of(kMostStepElements / widest / (m.layers + 2)) + " tokens a step"});
+              {"at most " + text_of(kMostStepElements / wide / (m.layers + 2)) + " tokens a step"});
     }
   }
 
@@ -228,19 +243,45 @@ class RuleChecker {
     violate("plan.tp", values + ": neither is a multiple of the other", help);
   }
 
-  void check_sequence_parallel() {
-    if (!plan_.sequence_parallel) return;
+  // A member holds two of 2 * cp equal parts of a sequence.
+  bool shares_are_whole() const { return plan_.cp == 1 || s_.training.sequence_length % (2 * plan_.cp) == 0; }
+
+  void check_context_parallel() {
+    if (plan_.cp > 1) {
+      const auto not_yet = [&](const char* what, const char* help) {
+        violate("plan.cp", "cp " + text_of(plan_.cp) + " with " + what, {"cp 1", help}, ErrorKind::kUnsupported);
+      };
+      if (s_.training.dropout > 0) not_yet("dropout", "training.dropout: 0");
+      if (s_.attention == AttentionKind::kUnfused) not_yet("unfused attention", "stack.attention: flash2");
+      if (s_.model.positions != models::PositionKind::kRotary) not_yet("positions other than rotary", "a rotary model");
+    }
+    if (shares_are_whole()) return;
     const std::int64_t sequence = s_.training.sequence_length;
+    const std::int64_t parts = 2 * std::int64_t{plan_.cp};
+    const std::int64_t below = sequence / parts * parts;
+    std::vector<std::string> help;
+    if (sequence % 2 == 0) help.push_back("cp " + list_of(divisors(sequence / 2, s_.gpus)));
+    help.push_back("sequence_length " + (below > 0 ? text_of(below) + " or " : "") + text_of(below + parts));
+    violate("plan.cp",
+            "sequence_length " + text_of(sequence) + " does not divide by 2 * cp = " + text_of(parts) +
+                ": each member holds two of that many equal parts",
+            std::move(help));
+  }
+
+  void check_sequence_parallel() {
+    if (!plan_.sequence_parallel || !shares_are_whole()) return;
+    const std::int64_t sequence = s_.training.sequence_length / plan_.cp;
+    const std::string name = plan_.cp > 1 ? "sequence_length / cp" : "sequence_length";
     const std::vector<std::string> help{"sequence_parallel: false", "tp " + list_of(divisors(sequence, s_.gpus))};
     if (megatron_ && sequence % plan_.tp != 0) {
       violate("plan.sequence_parallel",
-              "sequence_length " + text_of(sequence) + " does not divide by tp " + text_of(plan_.tp), help);
+              name + (plan_.cp > 1 ? " = " : " ") + text_of(sequence) + " does not divide by tp " + text_of(plan_.tp),
+              help);
     }
     const std::int64_t tokens = sequence * plan_.micro_batch_size;
     if (!megatron_ && tokens % plan_.tp != 0) {
       violate("plan.sequence_parallel",
-              "sequence_length * micro_batch_size = " + text_of(tokens) + " tokens do not divide by tp " +
-                  text_of(plan_.tp),
+              name + " * micro_batch_size = " + text_of(tokens) + " tokens do not divide by tp " + text_of(plan_.tp),
               help);
     }
   }
@@ -345,17 +386,17 @@ class RuleChecker {
     if (positions > 0 && sequence > positions) {
       const std::string values =
           "sequence_length " + text_of(sequence) + " is above max_position_embeddings " + text_of(positions);
-      if (megatron_) {
+      if (megatron_ || s_.model.positions == models::PositionKind::kLearned) {
         violate("training.sequence_length", values, {"sequence_length of at most " + text_of(positions)});
       } else {
         warn(values);
       }
     }
-    const bool tied_shards = plan_.zero == 3 && s_.model.tied_embeddings && plan_.dp > 1;
+    const bool tied_shards = plan_.zero == 3 && s_.model.tied_embeddings && plan_.replicas() > 1;
     if (!megatron_) {
       if (tied_shards) {
-        violate("plan.zero", "zero 3 with tied embeddings and dp " + text_of(plan_.dp),
-                {"zero 0 or 1", "model.tie_word_embeddings: false", "dp 1"}, ErrorKind::kUnsupported);
+        violate("plan.zero", "zero 3 with tied embeddings and dp * cp = " + text_of(plan_.replicas()),
+                {"zero 0 or 1", "model.tie_word_embeddings: false", "dp 1 and cp 1"}, ErrorKind::kUnsupported);
       }
       return;
     }

@@ -30,6 +30,7 @@ RuleReport check_rules(const Scenario& scenario, const FieldLocator& locate);
 // "plain", "megatron-core"; "gpipe", "1f1b", "interleaved_1f1b"; "none", "full", "selective".
 std::string_view to_string(Framework framework);
 std::string_view to_string(ScheduleKind schedule);
+std::string_view to_string(ContextComm comm);
 std::string_view to_string(RecomputeKind recompute);
 
 }  // namespace stepcast::plan

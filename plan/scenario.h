@@ -17,6 +17,10 @@ namespace stepcast::plan {
 
 enum class Framework : std::uint8_t { kPlain, kMegatronCore };
 enum class ScheduleKind : std::uint8_t { kGpipe, k1F1B, kInterleaved1F1B };
+// How context-parallel ranks see each other's keys: passed on in a ring beside the attention to those at hand, or
+// gathered before it.
+enum class ContextComm : std::uint8_t { kP2p, kAllGather };
+enum class AttentionKind : std::uint8_t { kFused, kUnfused };  // unfused: scores and probabilities in memory
 enum class RecomputeKind : std::uint8_t { kNone, kFull, kSelective };
 
 struct Recompute {
@@ -47,12 +51,15 @@ struct Training {
   program::DType gradients = program::DType::kF32;  // accumulation and reduction
   bool master_weights = true;                       // fp32 copy in the optimizer; false when compute is fp32
   AdamSettings adam;
+  double dropout = 0;  // probability, of attention and of what is added to the residual stream
   double init_std = 0.02;
   std::uint64_t seed = 0;
 };
 
 struct Plan {
   std::int32_t tp = 1;
+  std::int32_t cp = 1;
+  ContextComm cp_comm = ContextComm::kP2p;
   std::int32_t pp = 1;
   std::int32_t vp = 1;
   std::int32_t dp = 1;
@@ -75,6 +82,9 @@ struct Plan {
   std::int64_t bucket_elements = 0;  // gradient bucket size; 0: one bucket
   bool overlap_grad_reduce = true;   // reduce a bucket as soon as it is complete, beside the backward pass
   std::string rank_order = "tp-cp-ep-dp-pp";
+
+  // Ranks that hold the same parameters, each with the gradient of its own tokens: what ZeRO shards over.
+  std::int32_t replicas() const { return dp * cp; }
 };
 
 // Random spread of op times: each op of each rank takes exp(sigma z) of its time, z standard normal, drawn anew per
@@ -86,6 +96,13 @@ struct Jitter {
   std::uint64_t seed = 0;
 };
 
+// The whole training job, for its totals.
+struct Job {
+  double tokens = 0;
+  std::optional<double> price;  // US dollars per GPU hour
+  double pue = 1.1;             // power usage effectiveness: facility energy over what its computers take
+};
+
 struct Scenario {
   std::string name;
   Framework framework = Framework::kMegatronCore;
@@ -95,9 +112,11 @@ struct Scenario {
   std::int64_t gpus = 0;
   Training training;
   Plan plan;
+  AttentionKind attention = AttentionKind::kFused;  // stack.attention
   std::string calibration = "auto";
   std::map<std::string, std::string> environment;  // stack.env: NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE, NCCL_MAX_CTAS
   std::optional<Jitter> jitter;
+  std::optional<Job> job;
 
   std::int32_t device_of(std::int64_t rank) const {
     return placement.empty() ? static_cast<std::int32_t>(rank) : placement[static_cast<std::size_t>(rank)];

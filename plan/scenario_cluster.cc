@@ -12,6 +12,8 @@
 #include "plan/scenario_draft.h"
 #include "topology/cluster.pb.h"
 #include "topology/cluster_reader.h"
+#include "topology/fabric_layout.h"
+#include "topology/network.h"
 
 namespace stepcast::plan {
 namespace {
@@ -173,6 +175,25 @@ void resolve_cluster(ScenarioDraft& draft) {
   show.text("name", config::printable(cluster.name));
   record_node(show, cluster.node);
   record_fabric(show, cluster.fabric);
+}
+
+// What is wrong with the network has a field of the cluster, or none: then it is a perturbation's doing. Hierarchical
+// fabrics add up whatever their size; only damages can be wrong there.
+void judge_network(ScenarioDraft& draft) {
+  const topology::Cluster& cluster = draft.read.scenario.cluster;
+  try {
+    if (cluster.fabric.kind == topology::FabricKind::kCustom) {
+      const topology::Network network(cluster);
+    } else if (!cluster.overrides.empty()) {
+      const topology::FabricLayout layout(cluster);
+    }
+  } catch (const Error& fault) {
+    for (Problem problem : fault.problems()) {
+      const std::string& field = problem.where.field;
+      problem.where = draft.locate(field.empty() ? "perturb" : "cluster." + field);
+      draft.problems.add(std::move(problem));
+    }
+  }
 }
 
 }  // namespace stepcast::plan

@@ -24,8 +24,9 @@ struct ScenarioDraft {
   ReadScenario read;
   bool cluster_is_whole = false;           // a preset or file lies under the scenario's own keys
   std::vector<Location> perturbations_at;  // of each item of `perturb`
+  const config::Node* tree = nullptr;      // what `message` was bound from
 
-  // Where a field was given; for one that was not, the scenario's file.
+  // Where a field was given, an item of a list or a map too; for one that was not, the scenario's file.
   Location locate(std::string_view field) const;
   bool given(std::string_view field) const;
   // Adds to read.values: with the place it was given at, or with `otherwise` when it was not.
@@ -47,8 +48,13 @@ void resolve_training(ScenarioDraft& draft);
 void resolve_plan(ScenarioDraft& draft);
 // The nodes of the job and the device of each rank (scenario_placement.cc); needs gpus and the cluster.
 void resolve_placement(ScenarioDraft& draft);
+// Whether what joins the nodes adds up: cables, and NICs that are down; needs the nodes of the job and the
+// perturbations (scenario_cluster.cc).
+void judge_network(ScenarioDraft& draft);
 // Environment variables and jitter (scenario_stack.cc); needs nothing else.
 void resolve_stack(ScenarioDraft& draft);
+// What the whole job trains on and costs (scenario_job.cc); needs nothing else.
+void resolve_job(ScenarioDraft& draft);
 // What each perturbation names, judged by itself; then as overrides of the cluster's devices, which needs a scenario
 // without violations (scenario_perturb.cc).
 void judge_perturbations(ScenarioDraft& draft);

@@ -59,6 +59,31 @@ bool states_its_shape(const schema::Model& given) {
          given.has_num_attention_heads() && given.has_vocab_size();
 }
 
+// What makes a decoder one of the GPT kind.
+void override_kind(const schema::Model& given, Architecture& model) {
+  if (given.has_hidden_act()) {
+    model.activation = given.hidden_act() == "silu"    ? models::Activation::kSilu
+                       : given.hidden_act() == "relu2" ? models::Activation::kSquaredRelu
+                       : given.hidden_act() == "gelu"  ? models::Activation::kGelu
+                                                       : models::Activation::kGeluTanh;
+    model.gated_mlp = model.activation == models::Activation::kSilu;
+  }
+  if (given.has_normalization()) {
+    model.norm_bias = given.normalization() == "LayerNorm";
+    model.norm = model.norm_bias ? models::NormKind::kLayerNorm : models::NormKind::kRmsNorm;
+  }
+  if (given.has_position_embedding_type()) {
+    const std::string& type = given.position_embedding_type();
+    model.positions = type == "rope"               ? models::PositionKind::kRotary
+                      : type == "learned_absolute" ? models::PositionKind::kLearned
+                      : type == "alibi"            ? models::PositionKind::kAlibi
+                                                   : models::PositionKind::kNone;
+  }
+  if (given.has_add_bias_linear()) {
+    model.qkv_bias = model.attention_output_bias = model.mlp_bias = given.add_bias_linear();
+  }
+}
+
 void override_shape(const schema::Model& given, Architecture& model) {
   if (given.has_num_hidden_layers()) model.layers = given.num_hidden_layers();
   if (given.has_hidden_size()) model.hidden = given.hidden_size();
@@ -76,7 +101,20 @@ void override_shape(const schema::Model& given, Architecture& model) {
   if (given.has_tie_word_embeddings()) model.tied_embeddings = given.tie_word_embeddings();
   if (given.has_rms_norm_eps()) model.norm_eps = given.rms_norm_eps();
   if (given.has_rope_theta()) model.rope_theta = given.rope_theta();
+  override_kind(given, model);
   model.padded_vocab = model.vocab;
+}
+
+// Only where they were given: a Llama's own are its model type's.
+void record_kind(ScenarioDraft& draft) {
+  const schema::Model& given = draft.message.model();
+  if (given.has_hidden_act()) draft.record("model.hidden_act", given.hidden_act(), "");
+  if (given.has_normalization()) draft.record("model.normalization", given.normalization(), "");
+  if (given.has_position_embedding_type()) {
+    draft.record("model.position_embedding_type", given.position_embedding_type(), "");
+  }
+  if (given.has_add_bias_linear())
+    draft.record("model.add_bias_linear", given.add_bias_linear() ? "true" : "false", "");
 }
 
 void record_shape(ScenarioDraft& draft, const std::string& source) {
@@ -95,6 +133,7 @@ void record_shape(ScenarioDraft& draft, const std::string& source) {
   draft.record("model.tie_word_embeddings", a.tied_embeddings ? "true" : "false", source);
   draft.record("model.rms_norm_eps", config::number_text(a.norm_eps), source);
   draft.record("model.rope_theta", config::number_text(a.rope_theta), source);
+  record_kind(draft);
 }
 
 }  // namespace
@@ -118,7 +157,8 @@ void resolve_model(ScenarioDraft& draft) {
     if (!problem.help.empty()) help.push_back(problem.help);
     draft.refuse("model." + problem.field, problem.message, std::move(help));
   }
-  if (auto refusal = refusal_of(model, draft.locate(given.has_config() ? "model.config" : "model"))) {
+  const Location where = draft.locate(given.has_config() ? "model.config" : "model");
+  if (auto refusal = refusal_of(model, draft.message.training().sequence_length(), where)) {
     draft.problems.add(std::move(*refusal));
   }
   draft.read.scenario.model = std::move(model);

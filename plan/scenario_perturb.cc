@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,10 +88,20 @@ class Perturber {
     for (int i = 0; i < items.size(); ++i) apply(items.Get(i), i);
     take_nics();
     auto& overrides = scenario_.cluster.overrides;
-    for (const auto& [device, change] : changes_) overrides.push_back(change);
+    const std::set<std::int32_t> nodes = nodes_of_job();
+    for (const auto& [device, change] : changes_) {
+      if (nodes.contains(device / spec_.devices)) overrides.push_back(change);
+    }
   }
 
  private:
+  // What is wrong with the others slows no one.
+  std::set<std::int32_t> nodes_of_job() const {
+    std::set<std::int32_t> nodes;
+    for (std::int64_t r = 0; r < scenario_.gpus; ++r) nodes.insert(scenario_.device_of(r) / spec_.devices);
+    return nodes;
+  }
+
   void refuse(int index, const char* key, std::string message, std::vector<std::string> help = {}) {
     draft_.problems.add(ErrorKind::kInput, std::move(message), item_at(draft_, index, key), std::move(help));
   }

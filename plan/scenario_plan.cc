@@ -31,7 +31,7 @@ class PlanResolver {
   void run() {
     resolve_gpus();
     plan_.tp = degree("tp", given_.has_tp(), given_.tp());
-    draft_.record("plan.cp", "1", "default");
+    resolve_context();
     plan_.pp = degree("pp", given_.has_pp(), given_.pp());
     draft_.record("plan.ep", "1", "default");
     resolve_layout();
@@ -60,6 +60,17 @@ class PlanResolver {
     const auto result = static_cast<std::int32_t>(has ? value : 1);
     draft_.record("plan." + name, std::to_string(result), "default");
     return result;
+  }
+
+  void resolve_context() {
+    plan_.cp = degree("cp", given_.has_cp(), given_.cp());
+    if (given_.cp_comm_type() == "allgather") plan_.cp_comm = ContextComm::kAllGather;
+    if (plan_.cp == 1) {
+      warn_without_effect("plan.cp_comm_type", "cp 1");
+    } else {
+      draft_.record("plan.cp_comm_type", std::string(to_string(plan_.cp_comm)), "default");
+      draft_.record("plan.cp_order", "zigzag", "default");
+    }
   }
 
   void resolve_gpus() {
@@ -102,7 +113,8 @@ class PlanResolver {
                     " layers: more than the layers, embedding and loss counted",
                 {"pp * vp of at most " + std::to_string(layers + 2)});
       } else {
-        const std::int64_t ranks = scenario_.gpus % plan_.tp == 0 ? scenario_.gpus / plan_.tp : 0;
+        const std::int64_t stage = std::int64_t{plan_.tp} * plan_.cp;  // ranks of one
+        const std::int64_t ranks = scenario_.gpus % stage == 0 ? scenario_.gpus / stage : 0;
         accept_layout(auto_layout(layers, plan_.pp, plan_.vp, ranks), "plan.pp");
         layout_origin = layers % stages == 0 ? "derived: layers / (pp * vp)"
                                              : "derived: (layers + 2) / (pp * vp), embedding and loss counted";
@@ -190,7 +202,7 @@ class PlanResolver {
   }
 
   void resolve_dp() {
-    const std::int64_t model_ranks = std::int64_t{plan_.tp} * plan_.pp;
+    const std::int64_t model_ranks = std::int64_t{plan_.tp} * plan_.cp * plan_.pp;
     const std::int64_t quotient = scenario_.gpus % model_ranks == 0 ? scenario_.gpus / model_ranks : 0;
     plan_.dp = static_cast<std::int32_t>(given_.has_dp() ? given_.dp() : quotient);
     draft_.record("plan.dp", plan_.dp == 0 ? "-" : std::to_string(plan_.dp), "derived: gpus / (tp * cp * pp)");
@@ -200,11 +212,11 @@ class PlanResolver {
     plan_.zero = given_.has_zero() ? static_cast<std::int32_t>(config::parse_integer(given_.zero()).value_or(0))
                                    : (megatron_ ? 1 : 0);
     draft_.record("plan.zero", std::to_string(plan_.zero), default_);
-    const std::int32_t shard = plan_.zero == 0 ? 1 : plan_.dp;
+    const std::int32_t shard = plan_.zero == 0 ? 1 : plan_.replicas();
     if (given_.has_dp_shard() && given_.dp_shard() != shard) {
       draft_.refuse("plan.dp_shard",
                     "dp_shard " + std::to_string(given_.dp_shard()) + " with zero " + std::to_string(plan_.zero) +
-                        " and dp " + std::to_string(plan_.dp),
+                        " and dp * cp = " + std::to_string(plan_.replicas()),
                     {"supported: dp_shard " + std::to_string(shard)}, ErrorKind::kUnsupported);
     }
     const std::string sequence_origin = plan_.tp > 1 ? "derived: tp > 1" : "derived: tp = 1";
@@ -287,9 +299,9 @@ class PlanResolver {
     draft_.record("plan.overlap.grad_reduce", bool_text(plan_.overlap_grad_reduce),
                   megatron_ ? "stepcast default" : default_);
     resolve_bucket();
-    if (plan_.dp == 1 || plan_.zero == 3) {
+    if (plan_.replicas() == 1 || plan_.zero == 3) {
       // Gathered parameters are reduced unit by unit, and one replica reduces nothing.
-      const std::string with = plan_.dp == 1 ? "dp 1" : "zero 3";
+      const std::string with = plan_.replicas() == 1 ? "dp 1" : "zero 3";
       warn_without_effect("plan.overlap.grad_reduce", with);
       warn_without_effect("plan.bucket", with);
     }
@@ -300,7 +312,7 @@ class PlanResolver {
   void resolve_bucket() {
     const std::int64_t element = program::size_of(scenario_.training.gradients);
     if (!given_.has_bucket()) {
-      plan_.bucket_elements = megatron_ ? std::max<std::int64_t>(40'000'000, std::int64_t{1'000'000} * plan_.dp)
+      plan_.bucket_elements = megatron_ ? std::max<std::int64_t>(40'000'000, std::int64_t{1'000'000} * plan_.replicas())
                                         : kDdpBucketBytes / element;
     } else if (config::looks_like_integer(given_.bucket())) {
       const auto elements = config::parse_integer(given_.bucket());

@@ -140,6 +140,8 @@ Location ScenarioDraft::locate(std::string_view field) const {
   for (const config::BoundValue& value : bound) {
     if (value.field == field) return value.where;
   }
+  const config::Node* item = tree == nullptr ? nullptr : config::find_path(*tree, field);
+  if (item != nullptr) return {item->where.file, item->where.line, std::string(field)};
   return {source.file.empty() ? "command line" : source.file, 0, std::string(field)};
 }
 
@@ -157,7 +159,7 @@ void ScenarioDraft::refuse(std::string_view field, std::string text, std::vector
 }
 
 ReadScenario read_scenario(const config::ScenarioSource& source) {
-  ScenarioDraft draft{source, {}, {}, {}, {}, false, {}};
+  ScenarioDraft draft{source, {}, {}, {}, {}, false, {}, nullptr};
   const config::Canonicalise canonicalise = [&draft](config::Node& layer, ProblemList& problems) {
     canonicalise_names(layer, problems, draft.read.notes);
   };
@@ -165,6 +167,7 @@ ReadScenario read_scenario(const config::ScenarioSource& source) {
   attempt(draft, [&root](ScenarioDraft& d) { lay_cluster(d, root); });
   bind_scenario(draft, root);
   locate_perturbations(draft, root);
+  draft.tree = &root;
 
   resolve_name(draft);
   resolve_framework(draft);
@@ -176,6 +179,7 @@ ReadScenario read_scenario(const config::ScenarioSource& source) {
   resolve_training(draft);
   resolve_calibration(draft);
   resolve_stack(draft);
+  resolve_job(draft);
   judge_perturbations(draft);
   if (model && cluster && draft.problems.empty()) {
     resolve_plan(draft);
@@ -188,7 +192,10 @@ ReadScenario read_scenario(const config::ScenarioSource& source) {
       check_rules(draft.read.scenario, [&draft](std::string_view field) { return draft.locate(field); });
   for (Problem& problem : report.violations) draft.read.violations.push_back(std::move(problem));
   for (std::string& warning : report.warnings) draft.read.warnings.push_back(std::move(warning));
-  if (draft.read.violations.empty()) apply_perturbations(draft);
+  if (draft.read.violations.empty()) {
+    apply_perturbations(draft);
+    if (draft.problems.empty()) judge_network(draft);
+  }
   draft.problems.throw_if_any();
   return std::move(draft.read);
 }

@@ -2,6 +2,7 @@
 // of every value, judged by the rules of its framework.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct ReadScenario {
   std::vector<std::string> notes;   // aliases taken, things ignored: one line each
   std::vector<Problem> violations;  // broken rules of the framework (plan/rules), all of them
   std::vector<std::string> warnings;
+  std::map<std::string, Location> environment_at;  // where each of scenario.environment was given
 };
 
 // Throws Error with all problems at once: kInput for files, names, types, ranges, units, unknown or missing fields;

@@ -1,4 +1,5 @@
-// What surrounds the plan: environment variables that steer the collectives library, and the spread of op times.
+// What surrounds the plan: the attention kernels of the stack, environment variables that steer the collectives
+// library, and the spread of op times.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -24,6 +25,7 @@ void resolve_environment(ScenarioDraft& draft) {
       continue;
     }
     draft.read.scenario.environment.emplace(name, value);
+    draft.read.environment_at.emplace(name, draft.locate("stack.env." + name));
   }
   if (draft.given("stack.env")) {
     std::vector<std::string> texts;
@@ -66,6 +68,10 @@ void resolve_jitter(ScenarioDraft& draft) {
 
 void resolve_stack(ScenarioDraft& draft) {
   resolve_environment(draft);
+  if (draft.message.stack().attention() == "unfused") {
+    draft.read.scenario.attention = AttentionKind::kUnfused;
+    draft.record("stack.attention", "unfused", "");
+  }
   resolve_jitter(draft);
 }
 

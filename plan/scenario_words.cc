@@ -17,6 +17,8 @@ std::string_view to_string(ScheduleKind schedule) {
   return "interleaved_1f1b";
 }
 
+std::string_view to_string(ContextComm comm) { return comm == ContextComm::kP2p ? "p2p" : "allgather"; }
+
 std::string_view to_string(RecomputeKind recompute) {
   switch (recompute) {
     case RecomputeKind::kNone:

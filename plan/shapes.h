@@ -12,7 +12,8 @@ struct Shapes {
   program::DType compute = program::DType::kBf16;
   program::DType gradients = program::DType::kF32;
   std::int64_t batch = 1;         // sequences per microbatch
-  std::int64_t tokens = 0;        // T: sequence * batch
+  std::int64_t context = 1;       // cp: members that share a sequence
+  std::int64_t tokens = 0;        // T: the share of a sequence * batch
   std::int64_t local_tokens = 0;  // T / tp under sequence parallelism, else T
   std::int64_t hidden = 0;
   std::int64_t heads = 0;  // per tp member, like all below
@@ -21,9 +22,14 @@ struct Shapes {
   std::int64_t q = 0;    // heads * head_dim
   std::int64_t qkv = 0;  // (heads + 2 kv_heads) * head_dim
   std::int64_t ffn = 0;
+  std::int64_t mlp_in = 0;  // gate and up, or up alone
   std::int64_t vocab = 0;
   bool tensor_parallel = false;  // tp > 1
   bool sequence_parallel = false;
+  program::Shape norm_stats;  // f32: reciprocal deviations [Tl]; of a layer norm means and those [2,Tl]
+
+  // Of materialised attention: one matrix for each head of each sequence.
+  program::Shape scores() const { return {batch * heads, tokens / batch, tokens / batch}; }
 
   static Shapes of(const Scenario& s) {
     const std::int64_t tp = s.plan.tp;
@@ -31,7 +37,8 @@ struct Shapes {
     x.compute = s.training.compute;
     x.gradients = s.training.gradients;
     x.batch = s.plan.micro_batch_size;
-    x.tokens = s.training.sequence_length * x.batch;
+    x.context = s.plan.cp;
+    x.tokens = s.training.sequence_length / x.context * x.batch;
     x.tensor_parallel = tp > 1;
     x.sequence_parallel = s.plan.sequence_parallel && tp > 1;
     x.local_tokens = x.sequence_parallel ? x.tokens / tp : x.tokens;
@@ -42,21 +49,28 @@ struct Shapes {
     x.q = x.heads * x.head_dim;
     x.qkv = x.q + 2 * x.kv_heads * x.head_dim;
     x.ffn = s.model.ffn / tp;
+    x.mlp_in = s.model.mlp_in_width() / tp;
     x.vocab = s.model.padded_vocab / tp;
+    x.norm_stats = {x.local_tokens};
+    if (s.model.norm == models::NormKind::kLayerNorm) x.norm_stats = {2, x.local_tokens};
     return x;
   }
 };
 
 // Which ranks share a group of each role:
-//   tp, dp, pp   differ only in that axis
+//   tp, cp, dp, pp   differ only in that axis
+//   replicas     dp x cp: hold the same parameters; dp itself without context parallelism
 //   model        tp x pp: together they hold every parameter once
 //   world        all ranks
 //   embedding    the first and the last stage, where a tied table lives twice
 struct Roles {
-  program::RoleId tp, dp, pp, model, world, embedding;
+  program::RoleId tp, dp, pp, model, world, embedding, replicas, cp;
 
-  static Roles of(program::ProgramBuilder& b) {
-    return {b.role("tp"), b.role("dp"), b.role("pp"), b.role("model"), b.role("world"), b.role("embedding")};
+  static Roles of(program::ProgramBuilder& b, const Plan& plan) {
+    Roles r{b.role("tp"), b.role("dp"), b.role("pp"), b.role("model"), b.role("world"), b.role("embedding"), {}, {}};
+    r.replicas = plan.cp > 1 ? b.role("dp_cp") : r.dp;
+    if (plan.cp > 1) r.cp = b.role("cp");
+    return r;
   }
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "plan/context_segments.h"
 #include "plan/flat_calls.h"
 
 namespace stepcast::plan {
@@ -106,8 +107,8 @@ void StageLowering::end_step() {
   store_.finish_backward();
   Tag t;
   t.pass = Pass::kOptimizer;
-  if (loss_ && s_.plan.dp > 1) {
-    const CollectiveSpec c{"loss", "reduce", roles_.dp, Stream::kDp, program::Channel::kMain};
+  if (loss_ && s_.plan.replicas() > 1) {
+    const CollectiveSpec c{"loss", "reduce", roles_.replicas, Stream::kDp, program::Channel::kMain};
     rank_.call(all_reduce_segment(b_, c, DType::kF32, 1), {*loss_}, t);
   }
   store_.optimizer_step();
@@ -190,9 +191,11 @@ void StageLowering::backward_pass(const PassItem& p) {
     }
     CHECK(dy.has_value(), p.chunk, p.microbatch);
     if (module.kind == ModuleKind::kEmbedding) {
-      const std::uint32_t table = *layout_.of_module[m].in;
-      rank_.call(segments_.embedding_weight_grad, {tokens_.at(key).tokens, *dy, store_.gradient(table)},
-                 tag(Pass::kWeightGrad));
+      const ModuleParameters& parameters = layout_.of_module[m];
+      std::vector<ViewId> args = {tokens_.at(key).tokens, *dy, store_.gradient(*parameters.in)};
+      if (drops()) args.push_back(embedding_masks_.at(key));
+      if (parameters.positions) args.push_back(store_.gradient(*parameters.positions));
+      rank_.call(segments_.embedding_weight_grad, std::move(args), tag(Pass::kWeightGrad));
       done(m);
       continue;
     }
@@ -213,25 +216,41 @@ const TokenViews& StageLowering::load_tokens() {
   const Key key{pass_.chunk, pass_.microbatch};
   const auto known = tokens_.find(key);
   if (known != tokens_.end()) return known->second;
+  const std::int64_t sequence_tokens = x_.tokens * x_.context;
   SegmentBuilder load("data");
-  const program::Ref tokens = load.slot("tokens", DType::kI32, {x_.tokens});
-  const program::Ref targets = load.slot("targets", DType::kI32, {x_.tokens});
+  const program::Ref tokens = load.slot("tokens", DType::kI32, {sequence_tokens});
+  const program::Ref targets = load.slot("targets", DType::kI32, {sequence_tokens});
   program::Op& op = load.op(OpKind::kTokenLoad, Stream::kH2d, "load", {program::out(tokens), program::out(targets)});
   op.index_role = roles_.dp;
   op.attributes.batch = x_.batch;
   op.attributes.count = pass_.microbatch;
   op.attributes.microbatches = schedule_.microbatches;
   op.attributes.vocab = s_.model.vocab;
-  TokenViews views{tensor("tokens", DType::kI32, Shape{x_.tokens}), tensor("targets", DType::kI32, Shape{x_.tokens})};
+  const Shape whole{sequence_tokens};
+  TokenViews views{tensor("tokens", DType::kI32, whole), tensor("targets", DType::kI32, whole)};
   rank_.call(b_.segment(load.take()), {views.tokens, views.targets}, tag(Pass::kForward));
+  if (x_.context > 1) {
+    const TokenViews own{tensor("own_tokens", DType::kI32, Shape{x_.tokens}),
+                         tensor("own_targets", DType::kI32, Shape{x_.tokens})};
+    const program::SegmentId share = build_own_tokens(b_, roles_, x_);
+    rank_.call(share, {views.tokens, own.tokens, views.targets, own.targets}, tag(Pass::kForward));
+    views = own;
+  }
   return tokens_.emplace(key, views).first->second;
 }
 
 ViewId StageLowering::load_and_embed(std::uint32_t module) {
   const TokenViews& t = load_tokens();
+  const ModuleParameters& p = layout_.of_module[module];
   const ViewId y = hidden_tensor("embedded");
-  rank_.call(segments_.embedding_forward, {t.tokens, store_.weight(*layout_.of_module[module].in), y},
-             tag(Pass::kForward));
+  std::vector<ViewId> args = {t.tokens, store_.weight(*p.in), y};
+  if (p.positions) args.push_back(store_.weight(*p.positions));
+  if (drops()) {
+    const ViewId mask = tensor("mask", DType::kU8, Shape{x_.local_tokens, x_.hidden});
+    embedding_masks_[Key{pass_.chunk, pass_.microbatch}] = mask;
+    args.push_back(mask);
+  }
+  rank_.call(segments_.embedding_forward, std::move(args), tag(Pass::kForward));
   return y;
 }
 

@@ -16,8 +16,10 @@ namespace stepcast::plan {
 struct LayerActivations {
   program::ViewId x;  // input [Tl,h]
   program::ViewId attn_n, attn_rstd, qkv, attn, lse;
-  program::ViewId mid;  // after attention [Tl,h]
-  program::ViewId mlp_n, mlp_rstd, gate_up, act;
+  program::ViewId probabilities, dropped, scores_mask;  // of unfused attention, in place of lse
+  program::ViewId attn_mask;                            // dropout
+  program::ViewId mid;                                  // after attention [Tl,h]
+  program::ViewId mlp_n, mlp_rstd, gate_up, act, mlp_mask;
 };
 
 struct HeadActivations {
@@ -58,24 +60,30 @@ class StageLowering {
   const TokenViews& load_tokens();
   LayerActivations forward_layer(program::Pass pass, std::uint32_t attn_module, program::ViewId x, program::ViewId* y);
   void attention_forward(program::Pass pass, std::uint32_t module, LayerActivations& a);
+  // Projection into the residual stream; returns its sum with `residual`.
+  program::ViewId row_forward(program::Pass pass, const DecoderSegments::Projection& p, const ModuleParameters& m,
+                              program::ViewId a, program::ViewId residual, const char* name, program::ViewId* mask);
   program::ViewId mlp_forward(program::Pass pass, std::uint32_t module, LayerActivations& a);
   void norm_forward(program::Pass pass, std::uint32_t module, program::ViewId x, program::ViewId* n,
                     program::ViewId* rstd);
   void core_forward(program::Pass pass, LayerActivations& a);
-  void act_forward(program::Pass pass, LayerActivations& a);
+  void act_forward(program::Pass pass, std::uint32_t module, LayerActivations& a);
   HeadActivations head_forward(std::uint32_t module, program::ViewId x);
   program::ViewId head_backward(std::uint32_t module, const HeadActivations& a);
   program::ViewId layer_backward(std::uint32_t attn_module, LayerActivations a, program::ViewId dy);
   program::ViewId mlp_backward(std::uint32_t module, LayerActivations& a, program::ViewId dy);
   program::ViewId attention_backward(std::uint32_t module, LayerActivations& a, program::ViewId dy);
   // Input and weight gradient of a projection whose input was normalised; returns dn [Tl,h].
-  program::ViewId column_backward(const DecoderSegments::Projection& p, std::uint32_t parameter, program::Tag t,
+  program::ViewId column_backward(const DecoderSegments::Projection& p, const ModuleParameters& m, program::Tag t,
                                   program::ViewId dy, program::ViewId n);
-  // Input and weight gradient of a projection into the residual stream; `a` is its input [T,width]; returns da.
-  program::ViewId row_backward(const DecoderSegments::Projection& p, std::uint32_t parameter, program::ViewId dy,
-                               program::ViewId a);
-  program::ViewId norm_backward(const DecoderSegments::Norm& n, std::uint32_t parameter, program::Tag t,
+  // Input and weight gradient of a projection into the residual stream; `a` is its input [T,width], `mask` that of its
+  // dropout; returns da.
+  program::ViewId row_backward(const DecoderSegments::Projection& p, const ModuleParameters& m, program::ViewId dy,
+                               program::ViewId a, program::ViewId mask);
+  program::ViewId norm_backward(const DecoderSegments::Norm& n, const ModuleParameters& m, program::Tag t,
                                 std::vector<program::ViewId> args, std::optional<program::ViewId> residual);
+  program::ViewId core_backward(const LayerActivations& a, program::ViewId dattn);
+  bool drops() const { return s_.training.dropout > 0; }
   void done(std::uint32_t module);
 
   program::ProgramBuilder& b_;
@@ -97,6 +105,7 @@ class StageLowering {
   std::map<Key, std::vector<LayerActivations>> layers_;
   std::map<Key, HeadActivations> heads_;
   std::map<Key, TokenViews> tokens_;
+  std::map<Key, program::ViewId> embedding_masks_;
   std::optional<program::ViewId> loss_;
 };
 

@@ -69,9 +69,28 @@ class Layout {
     return static_cast<std::uint32_t>(out_.parameters.size() - 1);
   }
 
-  std::uint32_t add_norm(std::uint32_t module, const std::string& name) {
+  // A vector of the residual stream.
+  std::uint32_t add_vector(std::uint32_t module, const std::string& name, Init init) {
     const std::int64_t h = x_.hidden;
-    return add(module, {name, 1, h, Init::kOnes, 0}, {h}, {{whole(1), whole(h)}}, true);
+    return add(module, {name, 1, h, init, 0}, {h}, {{whole(1), whole(h)}}, true);
+  }
+
+  void add_norm(std::uint32_t module, const std::string& name) {
+    ModuleParameters& p = out_.of_module[module];
+    p.norm = add_vector(module, name, Init::kOnes);
+    if (s_.model.norm_bias) p.norm_bias = add_vector(module, name + "_bias", Init::kZeros);
+  }
+
+  // One column of the given ranges of rows, split over tp as the rows of the matrix it belongs to.
+  std::uint32_t add_column_bias(std::uint32_t module, const std::string& name,
+                                const std::vector<std::int64_t>& widths) {
+    std::vector<ShardBlock> blocks;
+    std::int64_t begin = 0;
+    for (const std::int64_t width : widths) {
+      blocks.push_back({split(begin, width / s_.plan.tp, roles_.tp), whole(1)});
+      begin += width;
+    }
+    return add(module, {name, begin, 1, Init::kZeros, 0}, {begin / s_.plan.tp}, std::move(blocks), false);
   }
 
   // A matrix whose rows are the given ranges, each split over tp.
@@ -103,26 +122,52 @@ class Layout {
     const std::uint32_t m = new_module(ModuleKind::kEmbedding, chunk, 0);
     out_.of_module[m].in = add_column(m, "embed", {s_.model.padded_vocab});
     table_ = out_.of_module[m].in;
+    if (s_.model.positions != models::PositionKind::kLearned) return;
+    const std::int64_t rows = s_.model.max_positions;
+    out_.of_module[m].positions = add(m, {"positions", rows, x_.hidden, Init::kNormal, s_.training.init_std},
+                                      {rows, x_.hidden}, {{whole(rows), whole(x_.hidden)}}, true);
+  }
+
+  struct Column {
+    std::string name;
+    std::vector<std::int64_t> widths;
+    bool bias = false;
+  };
+
+  struct Row {
+    std::string name;
+    std::int64_t width = 0;
+    bool bias = false;
+  };
+
+  // The projections into and out of a module, and their biases.
+  void add_projections(std::uint32_t module, const Column& in, const Row& out) {
+    ModuleParameters& p = out_.of_module[module];
+    p.in = add_column(module, in.name, in.widths);
+    if (in.bias) p.in_bias = add_column_bias(module, in.name + "_bias", in.widths);
+    p.out = add_row(module, out.name, out.width);
+    if (out.bias) p.out_bias = add_vector(module, out.name + "_bias", Init::kZeros);
   }
 
   void add_layer(std::uint16_t chunk, std::int64_t layer) {
     out_.units.push_back({chunk, static_cast<std::uint32_t>(layer), "", {}, {}});
     const std::string prefix = "layers." + std::to_string(layer) + ".";
     const std::uint32_t attn = new_module(ModuleKind::kAttention, chunk, layer);
-    out_.of_module[attn].norm = add_norm(attn, prefix + "attn_norm");
-    out_.of_module[attn].in =
-        add_column(attn, prefix + "wqkv", {s_.model.q_width(), s_.model.kv_width(), s_.model.kv_width()});
-    out_.of_module[attn].out = add_row(attn, prefix + "wo", s_.model.q_width());
+    add_norm(attn, prefix + "attn_norm");
+    const models::Architecture& m = s_.model;
+    add_projections(attn, {prefix + "wqkv", {m.q_width(), m.kv_width(), m.kv_width()}, m.qkv_bias},
+                    {prefix + "wo", m.q_width(), m.attention_output_bias});
     const std::uint32_t mlp = new_module(ModuleKind::kMlp, chunk, layer);
-    out_.of_module[mlp].norm = add_norm(mlp, prefix + "mlp_norm");
-    out_.of_module[mlp].in = add_column(mlp, prefix + "gate_up", {s_.model.ffn, s_.model.ffn});
-    out_.of_module[mlp].out = add_row(mlp, prefix + "down", s_.model.ffn);
+    add_norm(mlp, prefix + "mlp_norm");
+    const Column in = m.gated_mlp ? Column{prefix + "gate_up", {m.ffn, m.ffn}, m.mlp_bias}
+                                  : Column{prefix + "up", {m.ffn}, m.mlp_bias};
+    add_projections(mlp, in, {prefix + "down", m.ffn, m.mlp_bias});
   }
 
   void add_head(std::uint16_t chunk) {
     out_.units.push_back({chunk, std::nullopt, "head_", {}, {}});
     const std::uint32_t m = new_module(ModuleKind::kHead, chunk, 0);
-    out_.of_module[m].norm = add_norm(m, "final_norm");
+    add_norm(m, "final_norm");
     if (!s_.model.tied_embeddings) {
       out_.of_module[m].in = add_column(m, "head", {s_.model.padded_vocab});
     } else if (table_) {
@@ -138,9 +183,9 @@ class Layout {
     for (std::size_t i = out_.modules.size(); i-- > 0;) out_.completion.push_back(static_cast<std::uint32_t>(i));
   }
 
-  bool tied_across_stages(const LocalParameter& p) const {
+  bool tied_across_stages(std::uint32_t parameter) const {
     return s_.model.tied_embeddings && s_.plan.pp > 1 &&
-           (p.second_copy || out_.modules[p.module].kind == ModuleKind::kEmbedding);
+           (out_.parameters[parameter].second_copy || table_ == parameter);
   }
 
   // Appends a parameter to the flat `index`.
@@ -181,7 +226,7 @@ class Layout {
           replicated.push_back(parameter);
           continue;
         }
-        if (tied_across_stages(p)) {
+        if (tied_across_stages(parameter)) {
           tied.push_back(parameter);
           continue;
         }
@@ -225,7 +270,7 @@ class Layout {
   }
 
   void finish_flats() {
-    const std::int64_t parts = sharding_of(s_) == Sharding::kNone ? 1 : s_.plan.dp;
+    const std::int64_t parts = sharding_of(s_) == Sharding::kNone ? 1 : s_.plan.replicas();
     for (Flat& flat : out_.flats) {
       flat.chunk = (flat.elements + parts - 1) / parts;
       flat.elements = flat.chunk * parts;
@@ -249,7 +294,7 @@ class Layout {
 }  // namespace
 
 Sharding sharding_of(const Scenario& s) {
-  if (s.plan.dp == 1 || s.plan.zero == 0) return Sharding::kNone;
+  if (s.plan.replicas() == 1 || s.plan.zero == 0) return Sharding::kNone;
   return s.plan.zero == 1 ? Sharding::kOptimizer : Sharding::kParameters;
 }
 

@@ -2,8 +2,8 @@
 // gradient buckets under DP and ZeRO-1, units under ZeRO-3.
 //
 // A flat buffer is the thing that is reduced, scattered, gathered and updated at once. Parameters replicated over tp
-// (norm weights) never share a flat with split ones when tp > 1: their gradients need another reduction and count 1/tp
-// in the norm.
+// (norms, biases behind the reduction of a row-parallel projection, learned positions) never share a flat with split
+// ones when tp > 1: their gradients need another reduction and count 1/tp in the norm.
 #pragma once
 
 #include <cstdint>
@@ -60,8 +60,10 @@ struct Flat {
 // Positions of the named parameters in StageParameters::parameters, per module.
 struct ModuleParameters {
   std::optional<std::uint32_t> norm, in,
-      out;  // attention: norm wqkv wo; MLP: norm gate_up down; head: norm head;
+      out;  // attention: norm wqkv wo; MLP: norm gate_up (or up) down; head: norm head;
             // embedding: in = table. With a table tied on one stage, head.in is it too.
+  std::optional<std::uint32_t> norm_bias, in_bias, out_bias;  // where the shape has them
+  std::optional<std::uint32_t> positions;                     // embedding
 };
 
 struct StageParameters {

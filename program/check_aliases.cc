@@ -21,7 +21,10 @@ bool works_in_place(OpKind kind, std::size_t written, std::size_t other) {
     case OpKind::kAccumulate:
       return true;
     case OpKind::kRmsNormBackwardInput:
+    case OpKind::kLayerNormBackwardInput:
       return written == 4 && (other == 0 || other == 5);  // dx onto dy or the residual
+    case OpKind::kDropoutBackward:
+      return written == 2 && other == 0;  // the gradient onto itself
     default:
       return false;
   }

@@ -6,6 +6,7 @@
 
 #include "program/check_parts.h"
 #include "program/hasher.h"
+#include "program/ops/rules.h"
 
 namespace stepcast::program {
 namespace {
@@ -32,6 +33,7 @@ std::vector<bool> used_roles(const Program& p, const RankProgram& r) {
     for (const Op& op : p.segments[SegmentId(i)].ops) {
       if (op.group) used[op.group->value] = true;
       if (op.index_role) used[op.index_role->value] = true;
+      if (op.sample_role) used[op.sample_role->value] = true;
       for (const P2pPart& part : op.parts) used[part.role.value] = true;
     }
   }
@@ -43,6 +45,13 @@ std::vector<bool> used_roles(const Program& p, const RankProgram& r) {
 std::int64_t parts_of(const Segment& s, const Op& op) {
   if (!op.index_role) return 0;
   if (op.kind == OpKind::kSumSquares) return op.attributes.count;
+  const auto rows = [&](std::size_t i) { return s.type_of(op.operands[i]).shape.extent(0); };
+  if (op.kind == OpKind::kOwnRows) return rows(0) / rows(1);
+  if (op.kind == OpKind::kShareAttentionForward || op.kind == OpKind::kShareAttentionBackward) {
+    const AttentionOperands at = attention_operands(op.kind);
+    const std::int64_t parts = rows(at.keys) / rows(at.queries);
+    return parts > 1 ? parts : 0;  // one member's keys fit any group
+  }
   if (op.kind != OpKind::kAdam) return 0;
   const auto elements = [&](std::size_t i) { return s.type_of(op.operands[i]).shape.elements(); };
   std::int64_t most = std::max(elements(0), elements(4));

@@ -84,6 +84,7 @@ class StructureCheck {
     }
     if (op.group) check_role(*op.group);
     if (op.index_role) check_role(*op.index_role);
+    if (op.sample_role) check_role(*op.sample_role);
     for (const P2pPart& part : op.parts) {
       check_role(part.role);
       require(part.operand < op.operands.size(), "a part names an operand that does not exist");

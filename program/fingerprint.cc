@@ -69,6 +69,8 @@ void add(Hasher& h, const Op& op) {
   h.maybe(op.index_role);
   h.number(op.timing_index);
   h.maybe(op.symbol);
+  if (op.sample_role) h.text("sample");
+  if (op.sample_role) h.number(op.sample_role->value);
 }
 
 void add(Hasher& h, const Call& c) {

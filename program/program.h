@@ -151,7 +151,8 @@ struct Rank {
   bool operator==(const Rank&) const = default;
 };
 
-enum class Init : std::uint8_t { kNormal, kOnes };
+enum class Init : std::uint8_t { kNormal, kOnes, kZeros };
+inline constexpr int kInitCount = 3;
 
 // A named trainable tensor. Element (r, c) starts as a function of (seed, name, r * cols + c), whatever the plan.
 struct Parameter {

@@ -114,6 +114,7 @@ class Writer {
     write_attributes(op.attributes);
     write_communication(op);
     if (op.index_role) put(" index=" + id_text('r', *op.index_role));
+    if (op.sample_role) put(" sample=" + id_text('r', *op.sample_role));
     if (op.timing_index) put(" timing_index");
     if (op.symbol) put(" symbol=" + id_text('y', *op.symbol));
     put(names.empty() ? "\n" : "  #" + names + "\n");

@@ -118,7 +118,7 @@ class Reader {
     p.rows = t.integer();
     t.expect("cols");
     p.cols = t.integer();
-    p.init = t.one_of<Init>(2, "an initialisation");
+    p.init = t.one_of<Init>(kInitCount, "an initialisation");
     p.std = t.real();
     program_.parameters.push(std::move(p));
   }
@@ -174,6 +174,8 @@ class Reader {
       op.channel = t.one_of<Channel>(kChannelCount, "a channel");
     } else if (key == "index") {
       op.index_role = RoleId(t.number_after("r"));
+    } else if (key == "sample") {
+      op.sample_role = RoleId(t.number_after("r"));
     } else if (key == "symbol") {
       op.symbol = SymbolId(t.number_after("y"));
     } else if (key == "counts") {

@@ -17,7 +17,7 @@ bool is_printable(char c) { return c >= ' ' && c <= '~'; }
 
 std::string_view to_string(MatmulForm f) { return f == MatmulForm::kNT ? "NT" : f == MatmulForm::kNN ? "NN" : "TN"; }
 std::string_view to_string(Reduce r) { return r == Reduce::kSum ? "sum" : "max"; }
-std::string_view to_string(Init i) { return i == Init::kNormal ? "normal" : "ones"; }
+std::string_view to_string(Init i) { return i == Init::kNormal ? "normal" : i == Init::kOnes ? "ones" : "zeros"; }
 
 std::string_view to_string(ShardKind k) {
   switch (k) {

@@ -33,6 +33,8 @@ std::string_view to_string(DType t) {
       return "f64";
     case DType::kI32:
       return "i32";
+    case DType::kU8:
+      return "u8";
   }
   return "?";
 }

@@ -12,10 +12,12 @@
 
 namespace stepcast::program {
 
-// kF64 exists for finite-difference checks of the kernels; plans use the other three.
-enum class DType : std::uint8_t { kF32, kBf16, kF64, kI32 };
-inline constexpr int kDTypeCount = 4;
-constexpr std::int64_t size_of(DType t) { return t == DType::kF64 ? 8 : t == DType::kBf16 ? 2 : 4; }
+// kF64 exists for finite-difference checks of the kernels; plans use the others. kU8 holds dropout masks.
+enum class DType : std::uint8_t { kF32, kBf16, kF64, kI32, kU8 };
+inline constexpr int kDTypeCount = 5;
+constexpr std::int64_t size_of(DType t) {
+  return t == DType::kF64 ? 8 : t == DType::kBf16 ? 2 : t == DType::kU8 ? 1 : 4;
+}
 
 enum class Space : std::uint8_t { kDevice, kHost };
 

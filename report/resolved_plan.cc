@@ -18,14 +18,23 @@ std::string recompute_text(const plan::Recompute& recompute) {
   return "selective[" + joined(modules, ",") + "]";
 }
 
+namespace {
+
+std::string context_text(const plan::Plan& p) {
+  if (p.cp == 1) return "";
+  return fmt::format(" CP{}{}", p.cp, p.cp_comm == plan::ContextComm::kP2p ? "" : " allgather");
+}
+
+}  // namespace
+
 std::string plan_text(const plan::Scenario& s) {
   const plan::Plan& p = s.plan;
   const double tokens = static_cast<double>(s.training.global_batch_size * s.training.sequence_length);
   const std::string token_text = tokens < 1e6 ? format_count(static_cast<std::int64_t>(tokens)) + " tok"
                                               : fmt::format("{} Mtok", significant(tokens * 1e-6, 3));
-  return fmt::format("TP{}{} PP{} VP{} DP{}  {}  zero-{}  MBS {} x {} microbatches  GBS {} x {} = {}  recompute {}",
-                     p.tp, p.sequence_parallel ? "+SP" : "", p.pp, p.vp, p.dp, to_string(p.schedule), p.zero,
-                     p.micro_batch_size, s.microbatches(), s.training.global_batch_size,
+  return fmt::format("TP{}{}{} PP{} VP{} DP{}  {}  zero-{}  MBS {} x {} microbatches  GBS {} x {} = {}  recompute {}",
+                     p.tp, p.sequence_parallel ? "+SP" : "", context_text(p), p.pp, p.vp, p.dp, to_string(p.schedule),
+                     p.zero, p.micro_batch_size, s.microbatches(), s.training.global_batch_size,
                      format_count(s.training.sequence_length), token_text, recompute_text(p.recompute));
 }
 

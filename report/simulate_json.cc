@@ -19,6 +19,7 @@ Json plan_json(const plan::Scenario& s) {
   }
   Json json = {{"framework", to_string(s.framework)},
                {"tp", p.tp},
+               {"cp", p.cp},
                {"pp", p.pp},
                {"vp", p.vp},
                {"dp", p.dp},
@@ -32,6 +33,7 @@ Json plan_json(const plan::Scenario& s) {
                {"overlap", {{"grad_reduce", p.overlap_grad_reduce}}},
                {"bucket_elements", p.bucket_elements},
                {"rank_order", p.rank_order}};
+  if (p.cp > 1) json["cp_comm_type"] = to_string(p.cp_comm);
   if (p.zero == 3) {
     json["fsdp"] = {{"prefetch", p.fsdp.prefetch}, {"reshard_after_forward", p.fsdp.reshard_after_forward}};
   }
@@ -142,6 +144,30 @@ Json jitter_json(const JitterReport& j) {
           {"max_s", j.max_s}};
 }
 
+Json job_json(const JobReport& j) {
+  const auto number = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+  return {{"tokens", j.tokens},
+          {"steps", j.steps},
+          {"days", j.days},
+          {"gpu_hours", j.gpu_hours},
+          {"price_dollars_per_gpu_hour", number(j.price)},
+          {"cost_dollars", number(j.cost_dollars)},
+          {"pue", j.pue},
+          {"energy_mwh_at_power_limit", number(j.energy_mwh)}};
+}
+
+Json sensitivity_json(const SimulationReport& r) {
+  Json changes = Json::array();
+  for (const Sensitivity& s : r.sensitivity) {
+    changes.push_back({{"change", s.change},
+                       {"what", s.what},
+                       {"step_time_s", s.step_time_s},
+                       {"relative_change", s.step_time_s / r.step_time_s - 1},
+                       {"verdict", to_string(s.verdict)}});
+  }
+  return changes;
+}
+
 Json tensors_json(const SimulationReport& r) {
   Json tensors = Json::array();
   for (const TensorFamily& t : r.memory.top_tensors) {
@@ -207,6 +233,8 @@ std::string simulate_json(const SimulationReport& r) {
                {"events", r.events},
                {"fingerprint", hex(r.fingerprint)}};
   if (r.jitter) json["jitter"] = jitter_json(*r.jitter);
+  if (!r.sensitivity.empty()) json["sensitivity"] = sensitivity_json(r);
+  if (r.job) json["job"] = job_json(*r.job);
   return to_text(json);
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/quantity.h"
@@ -109,21 +110,56 @@ std::string jitter_text(const SimulationReport& r) {
       j.jitter.samples, format_count(r.ranks), j.jitter.seed, j.jitter.compute_sigma, j.jitter.comm_sigma);
 }
 
-// Only what takes a large part of the step; the table has the others.
-std::string change_text(const SimulationReport& r) {
+// "-5.9 %"; what rounds to nothing has no sign.
+std::string signed_percent(double fraction) {
+  const double rounded = std::round(fraction * 1000) / 10;
+  return rounded == 0 ? "0.0 %" : fmt::format("{:+.1f} %", rounded);
+}
+
+// Of kinds of time only what takes a large part of the step; the table has the others. Changes that were asked for are
+// all told.
+std::vector<std::string> changes_of(const SimulationReport& r) {
   std::vector<std::string> parts;
   for (const IfFree& free : r.if_free) {
     const double change = free.step_time_s / r.step_time_s - 1;
     if (change < -kWorthALine) parts.push_back(fmt::format("{} free {}", to_string(free.kind), percent(change)));
   }
-  return joined(parts, ", ");
+  for (const Sensitivity& s : r.sensitivity) {
+    const bool breaks = s.verdict == Verdict::kOom && r.memory.verdict != Verdict::kOom;
+    parts.push_back(
+        fmt::format("{} {}{}", s.change, signed_percent(s.step_time_s / r.step_time_s - 1), breaks ? " (oom)" : ""));
+  }
+  return parts;
+}
+
+// Lines of whole entries.
+std::string change_block(const SimulationReport& r) {
+  constexpr std::size_t kChangeIndent = 22;
+  const std::vector<std::string> parts = changes_of(r);
+  if (parts.empty()) return "";
+  std::string text;
+  std::string line = fmt::format("{:<{}}", "what would change it:", kChangeIndent);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string part = parts[i] + (i + 1 < parts.size() ? "," : "");
+    const bool is_first = line.size() <= kChangeIndent;
+    if (!is_first && line.size() + 1 + part.size() > kColumns) {
+      text += line + "\n";
+      line = std::string(kChangeIndent, ' ') + part;
+    } else {
+      line += (is_first ? "" : " ") + part;
+    }
+  }
+  return text + line + "\n";
 }
 
 std::string notes_block(const SimulationReport& r) {
   std::string text;
   if (r.jitter) text += wrapped("jitter", kIndent, jitter_text(r));
-  const std::string change = change_text(r);
-  if (!change.empty()) text += wrapped("what would change it:", 22, change);
+  text += change_block(r);
+  if (r.job) {
+    const bool fits = r.memory.verdict != Verdict::kOom;
+    text += wrapped("job", kIndent, (fits ? "" : "if it fitted: ") + job_text(*r.job));
+  }
   for (const std::string& warning : r.warnings) text += wrapped("warning", kIndent, warning);
   if (r.hfu < r.mfu.full) text += wrapped("note", kIndent, kHfuConvention);
   text += wrapped("not modelled:", 14, joined(r.not_modelled, "; "));
@@ -134,7 +170,9 @@ std::string notes_block(const SimulationReport& r) {
                           : "",
                       format_count(static_cast<std::int64_t>(r.events)), r.fingerprint);
   if (r.memory.verdict != Verdict::kOom) {
-    return text + "next: --trace step.pftrace   --json   check SCENARIO --show-config\n";
+    return text +
+           "next: --trace step.pftrace   --sensitivity   sweep SCENARIO --vary plan.tp=1,2   diff A B   explain "
+           "bubble\n";
   }
   std::string next;
   for (const std::string& setting : r.remedies) next += (next.empty() ? "--set " : "  or  --set ") + setting;

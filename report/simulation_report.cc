@@ -238,6 +238,7 @@ SimulationReport make_simulation_report(const SimulationInputs& in) {
   fill_memory(r, in);
   fill_network(r, in);
   fill_what_ifs(r, in);
+  if (r.scenario.job) r.job = job_report(r.scenario, r.step_time_s);
   fill_notes(r, in);
   return r;
 }

@@ -19,6 +19,7 @@
 #include "plan/scenario.h"
 #include "program/check.h"
 #include "program/lifetimes.h"
+#include "report/job_report.h"
 #include "report/published_runs.h"
 #include "sim/prediction.h"
 
@@ -106,6 +107,14 @@ struct IfFree {
   double step_time_s = 0;
 };
 
+// The step with one thing changed.
+struct Sensitivity {
+  std::string change;  // "NIC 2x"
+  std::string what;    // "cluster.nic.rate x 2"
+  double step_time_s = 0;
+  Verdict verdict = Verdict::kFits;
+};
+
 // How long steps take whose ops take random times.
 struct JitterReport {
   plan::Jitter jitter;
@@ -152,6 +161,8 @@ struct SimulationReport {
   std::vector<IfFree> if_free;                        // those that were simulated
   double held_multiprocessors = 0;                    // the most of a device that one communication kernel holds
   std::optional<JitterReport> jitter;
+  std::optional<JobReport> job;
+  std::vector<Sensitivity> sensitivity;  // filled by who simulates the changes
   std::int64_t microbatches = 0;
   CalibrationSummary calibration;
   std::optional<PublishedRun> nearest_published;

@@ -51,7 +51,7 @@ Duration step_of(const Timeline& times) {
 }
 
 EngineOptions engine_options(const SimOptions& options) {
-  return {.contention = options.contention, .free = options.free};
+  return {.contention = options.contention, .free = options.free, .jitter = {}, .watch = options.watch};
 }
 
 // Bytes allocated at each issue where they change.
@@ -157,6 +157,10 @@ std::vector<Duration> Simulation::jittered_steps(const JitterOptions& jitter, co
   });
   return steps;
 }
+
+std::uint64_t Simulation::op_count() const { return parts_->workload.op_count(); }
+
+std::size_t Simulation::class_count() const { return parts_->workload.ranks().size(); }
 
 std::vector<Free> Simulation::communication_kinds() const {
   std::set<Exposed> kinds;

@@ -16,6 +16,7 @@
 #include "sim/folding.h"
 #include "sim/free.h"
 #include "sim/jitter.h"
+#include "sim/watch.h"
 #include "trace/trace.h"
 
 namespace stepcast::sim {
@@ -39,6 +40,7 @@ struct SimOptions {
   bool record_events = true;   // keep every op's times (traces, oracles)
   Free free = Free::kNothing;  // communication on streams of that kind, or what the name says, costs nothing;
                                // kSlowdown: as contention = false
+  Watch watch{};               // looks in on the event engine
 };
 
 // The lifetimes of a rank program, whose blocks (many per call) all classes that run it share. Stands for
@@ -128,6 +130,10 @@ class Simulation {
   // Times of steps with random op times, one per sample, in order of the samples. `fold` must have been false, else
   // equal ranks would draw equal times. Runs on up to `threads` threads; their number changes no result.
   std::vector<Duration> jittered_steps(const JitterOptions& jitter, const SimOptions& options, unsigned threads) const;
+
+  // Of one run: ops, and classes of ranks.
+  std::uint64_t op_count() const;
+  std::size_t class_count() const;
 
   // The kinds of communication that the Program has, in order.
   std::vector<Free> communication_kinds() const;

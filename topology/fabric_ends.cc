@@ -47,9 +47,9 @@ class Reader {
   Reader(const Cluster& cluster, const FabricLayout& layout) : cables_(cluster.fabric.cables), layout_(layout) {}
 
   FabricEnds read() {
-    for (const CableSpec& cable : cables_) {
-      find_end(cable.a);
-      find_end(cable.b);
+    for (std::size_t i = 0; i < cables_.size(); ++i) {
+      find_end(i, ".a", cables_[i].a);
+      find_end(i, ".b", cables_[i].b);
     }
     problems_.throw_if_any();
     FabricEnds ends;
@@ -68,25 +68,27 @@ class Reader {
   }
 
  private:
-  void wrong(const std::string& message, std::vector<std::string> help = {}) {
-    problems_.add(ErrorKind::kInput, message, {"", 0, "fabric.cables"}, std::move(help));
+  void wrong(std::size_t cable, const char* end, const std::string& message, std::vector<std::string> help) {
+    problems_.add(ErrorKind::kInput, message, {"", 0, "fabric.cables[" + std::to_string(cable) + "]" + end},
+                  std::move(help));
   }
 
-  void find_end(const std::string& name) {
+  void find_end(std::size_t cable, const char* end, const std::string& name) {
     if (!names_a_node(name)) {
       switches_.try_emplace(name, 0);
       return;
     }
     const auto found = attachment_of(name);
     if (!found) {
-      wrong("a cable ends at \"" + name + "\"", {"write node3 for a node, node3.nic2 for one of its NICs"});
+      wrong(cable, end, "a cable ends at \"" + name + "\"", {"write node3 for a node, node3.nic2 for one of its NICs"});
       return;
     }
     const std::int32_t nodes = layout_.devices / layout_.per_node.size;
     if (found->node >= nodes) {
-      wrong("a cable ends at " + name + ", which does not exist", {"nodes are 0 to " + std::to_string(nodes - 1)});
+      wrong(cable, end, "a cable ends at " + name + ", which does not exist",
+            {"nodes are 0 to " + std::to_string(nodes - 1)});
     } else if (found->nic >= layout_.nics_per_node) {
-      wrong("a cable ends at " + name + ", which does not exist",
+      wrong(cable, end, "a cable ends at " + name + ", which does not exist",
             {"NICs of a node are 0 to " + std::to_string(layout_.nics_per_node - 1)});
     }
     attachments_.try_emplace(std::pair(found->node, found->nic), 0);
@@ -104,9 +106,9 @@ class Reader {
       const FabricCable cable = {vertex_of(cables_[i].a), vertex_of(cables_[i].b), static_cast<std::int32_t>(i)};
       const std::string text = cables_[i].a + " and " + cables_[i].b;
       if (cable.a == cable.b) {
-        wrong("a cable leads from " + cables_[i].a + " to itself");
+        wrong(i, "", "a cable leads from " + cables_[i].a + " to itself", {"name two ends, or leave it out"});
       } else if (!seen.insert(std::minmax(cable.a, cable.b)).second) {
-        wrong("two cables between " + text, {"state one with their rates together"});
+        wrong(i, "", "two cables between " + text, {"state one with their rates together"});
       }
       ends.cables.push_back(cable);
     }

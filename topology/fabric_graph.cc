@@ -221,8 +221,8 @@ struct FabricGraph::Graph {
   // place, and so is every cable between two nodes: two nodes reach each other when they share one.
   void check_joined() const {
     ProblemList problems;
-    const auto wrong = [&](const std::string& message) {
-      problems.add(ErrorKind::kInput, message, {"", 0, "fabric.cables"});
+    const auto wrong = [&](const std::string& message, const std::string& help) {
+      problems.add(ErrorKind::kInput, message, {"", 0, "fabric.cables"}, {help});
     };
     const auto places = meeting_places();
     std::map<std::vector<std::int32_t>, std::int32_t> first_with;
@@ -234,7 +234,8 @@ struct FabricGraph::Graph {
         if (at >= 0)
           met.insert(places[vertex(at - ends.switch_count())].begin(), places[vertex(at - ends.switch_count())].end());
       }
-      if (met.empty()) wrong("no cable leads to node " + std::to_string(layout.node_of(first)));
+      if (met.empty())
+        wrong("no cable leads to node " + std::to_string(layout.node_of(first)), a_cable_of(layout.node_of(first)));
       first_with.try_emplace({met.begin(), met.end()}, layout.node_of(first));
     }
     for (auto a = first_with.begin(); a != first_with.end(); ++a) {
@@ -244,10 +245,17 @@ struct FabricGraph::Graph {
                               std::back_inserter(common));
         if (!common.empty() || a->first.empty() || b->first.empty() || a->second == b->second) continue;
         const auto [low, high] = std::minmax(a->second, b->second);
-        wrong("no cables lead from node " + std::to_string(low) + " to node " + std::to_string(high));
+        wrong("no cables lead from node " + std::to_string(low) + " to node " + std::to_string(high),
+              "join their switches, or both nodes to one switch; traffic does not pass other nodes");
       }
     }
     problems.throw_if_any();
+  }
+
+  // What would join a node to the others.
+  std::string a_cable_of(std::int32_t node) const {
+    const std::string end = ends.switches.empty() ? "a switch" : ends.switches.front();
+    return "such as {a: node" + std::to_string(node) + ", b: " + end + ", rate: 400 Gb/s}";
   }
 
   std::vector<std::vector<std::int32_t>> meeting_places() const {

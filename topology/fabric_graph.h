@@ -5,7 +5,8 @@
 // InfiniBand's D-Mod-K, so that equal spines share the receivers evenly. Traffic passes switches only, never another
 // node or NIC. A path is as fast as its slowest cable; several cables of one NIC are alternatives, not a bundle.
 //
-// A device attaches at the cables of its NIC ("node3.nic2"), or else at those of its node ("node3"). Its traffic may
+// A device attaches at the cables of its NIC ("node3.nic2"), or else at those of its node ("node3"); one whose NIC has
+// neither shares the next NIC of its node, as if its own were down (FabricLayout). Its traffic may
 // leave by any NIC of its own scale-up domain in its node (NCCL's PXN): by the nearest to the receiver's NIC, its own
 // where equal. Only when no way leads to the receiver's own NIC does another of the receiver's domain take its place.
 // The graph says which cables flows share, so routing_efficiency plays no part. Searches are made when they are first

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "topology/fabric_ends.h"
 
 namespace stepcast::topology {
 namespace {
@@ -22,6 +23,33 @@ std::int32_t size_of(std::int64_t nodes, std::int32_t node_size) {
 std::int32_t count_of(std::int32_t devices, std::int32_t size) { return devices / size + (devices % size != 0); }
 
 }  // namespace
+
+// What is wrong with NICs, each under the first of the devices that share it.
+struct FabricLayout::NicDamages {
+  std::int32_t devices_per_nic = 1;
+  std::map<std::int32_t, DeviceOverride> changed;
+  std::set<std::int32_t> uncabled;
+
+  std::int32_t first(std::int32_t device) const { return device / devices_per_nic * devices_per_nic; }
+  bool is_damaged(std::int32_t device) const {
+    return changed.contains(first(device)) || uncabled.contains(first(device));
+  }
+  bool works(std::int32_t device) const {
+    const auto found = changed.find(first(device));
+    return (found == changed.end() || !found->second.nic_down) && !uncabled.contains(first(device));
+  }
+  double rate(std::int32_t device) const {
+    const auto found = changed.find(first(device));
+    return found == changed.end() ? 1 : found->second.nic_bandwidth;
+  }
+  // Of several devices that share it the slowest says how slow it is, once.
+  void add(std::int32_t device, const DeviceOverride& whole) {
+    const DeviceOverride given{.nic_bandwidth = whole.nic_bandwidth};
+    DeviceOverride& nic = changed.try_emplace(first(device), given).first->second;
+    nic.nic_bandwidth = std::min(nic.nic_bandwidth, whole.nic_bandwidth);
+    nic.nic_down = nic.nic_down || whole.nic_down;
+  }
+};
 
 FabricLayout::FabricLayout(const Cluster& cluster) {
   const NodeSpec& node = cluster.node;
@@ -94,35 +122,60 @@ double FabricLayout::pair_spread(Tier tier) const {
 // Overrides name devices; what they say of NICs holds for all devices that share them.
 void FabricLayout::read_damages(const Cluster& cluster) {
   const std::map<std::int32_t, DeviceOverride> changed = changed_devices(cluster);
-  std::map<std::int32_t, DeviceOverride> nics;  // by first device of the NIC: the slowest says how slow it is, once
-  std::set<std::int32_t> affected;
+  NicDamages nics{devices_per_nic, {}, uncabled_nics(cluster)};
+  std::set<std::int32_t> affected = nics.uncabled;
   for (const auto& [device, whole] : changed) {
     CHECK(device >= 0 && device < devices, cluster.name, device);
     if (whole.latency.ps != 0) affected.insert(device);
-    if (whole.nic_bandwidth == 1.0 && !whole.nic_down) continue;
-    const std::int32_t first = device / devices_per_nic * devices_per_nic;
-    DeviceOverride& nic = nics.try_emplace(first, DeviceOverride{.nic_bandwidth = whole.nic_bandwidth}).first->second;
-    nic.nic_bandwidth = std::min(nic.nic_bandwidth, whole.nic_bandwidth);
-    nic.nic_down = nic.nic_down || whole.nic_down;
-    for (std::int32_t i = 0; i < devices_per_nic; ++i) affected.insert(first + i);
-  }
-  const auto nic_at = [&](std::int32_t device) {
-    const auto found = nics.find(device / devices_per_nic * devices_per_nic);
-    return found == nics.end() ? DeviceOverride{} : found->second;
-  };
-  for (const std::int32_t device : affected) {
-    const std::int32_t node_start = node_of(device) * per_node.size;
-    std::int32_t lender = device;
-    while (nic_at(lender).nic_down) {
-      lender = lender + 1 == node_start + per_node.size ? node_start : lender + 1;
-      if (lender != device) continue;
-      throw Error(ErrorKind::kInput, "all NICs of node " + std::to_string(node_of(device)) + " are down", {},
-                  {"leave one of its NICs up, or the node out"});
+    if (whole.nic_bandwidth != 1.0 || whole.nic_down) {
+      nics.add(device, whole);
+      affected.insert(nics.first(device));
     }
+  }
+  for (const std::int32_t first : std::set<std::int32_t>(affected)) {
+    if (!nics.is_damaged(first)) continue;
+    for (std::int32_t i = 0; i < devices_per_nic; ++i) affected.insert(nics.first(first) + i);
+  }
+  for (const std::int32_t device : affected) {
+    const std::int32_t lender = lender_of(device, nics);
     const auto own = changed.find(device);
-    damages_.push_back({device, (lender - node_start) / devices_per_nic, nic_at(lender).nic_bandwidth,
+    damages_.push_back({device, (lender - node_of(device) * per_node.size) / devices_per_nic, nics.rate(lender),
                         own == changed.end() ? Duration() : own->second.latency});
   }
+}
+
+// The first devices of a custom fabric's NICs without a cable.
+std::set<std::int32_t> FabricLayout::uncabled_nics(const Cluster& cluster) const {
+  std::set<std::int32_t> uncabled;
+  if (!custom || nics_per_node == 0) return uncabled;
+  for (std::int32_t first = 0; first < devices; first += devices_per_nic) uncabled.insert(first);
+  for (const Attachment& at : ends_of(cluster, *this).attachments) {
+    const std::int32_t node_start = at.node * per_node.size;
+    const std::int32_t begin = at.nic < 0 ? node_start : node_start + at.nic * devices_per_nic;
+    const std::int32_t end = at.nic < 0 ? node_start + per_node.size : begin + devices_per_nic;
+    uncabled.erase(uncabled.lower_bound(begin), uncabled.lower_bound(end));
+  }
+  return uncabled;
+}
+
+// The device whose NIC carries the traffic of `device`: itself, or the next one of the node whose NIC works. Within one
+// domain nothing passes a NIC; a node without any cable is told of with all others (FabricGraph).
+std::int32_t FabricLayout::lender_of(std::int32_t device, const NicDamages& nics) const {
+  const std::int32_t node_start = node_of(device) * per_node.size;
+  std::int32_t lender = device;
+  bool any_cable = false;
+  while (!nics.works(lender)) {
+    any_cable = any_cable || !nics.uncabled.contains(nics.first(lender));
+    lender = lender + 1 == node_start + per_node.size ? node_start : lender + 1;
+    if (lender != device) continue;
+    if (devices <= per_domain.size || !any_cable) return device;
+    const std::string node = "node " + std::to_string(node_of(device));
+    throw Error(
+        ErrorKind::kInput,
+        nics.uncabled.empty() ? "all NICs of " + node + " are down" : "no NIC of " + node + " is up and has a cable",
+        {}, {"leave one of its NICs up, or the node out"});
+  }
+  return lender;
 }
 
 void FabricLayout::set_uplinks(const Cluster& cluster) {

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "topology/network.h"
@@ -47,7 +48,8 @@ struct Counted {
 };
 
 struct FabricLayout {
-  // Throws Error (kInput) for a node whose NICs are all down. CHECK: counts fit together (domains, NICs, units, pods).
+  // Throws Error (kInput) for a node of several whose NICs are all down, and for bad ends of cables. CHECK: counts fit
+  // together (domains, NICs, units, pods).
   explicit FabricLayout(const Cluster& cluster);
 
   std::int32_t devices = 0;  // of the cluster
@@ -95,7 +97,10 @@ struct FabricLayout {
   std::vector<SharedLink> make_links() const;
 
  private:
+  struct NicDamages;
   void read_damages(const Cluster& cluster);
+  std::set<std::int32_t> uncabled_nics(const Cluster& cluster) const;
+  std::int32_t lender_of(std::int32_t device, const NicDamages& nics) const;
   void set_uplinks(const Cluster& cluster);
   void find_shared_nics();
   double nic_factor(std::int32_t node, std::int32_t nic) const;

@@ -60,6 +60,19 @@ struct Damages {
   Duration latency;  // of the two members with the most
 };
 
+// The part of the NIC it uses that a member has: the members on a borrowed one share it evenly, because a collective's
+// own flows start and stop together. Others that use it are the engine's business.
+double part_of_nic(const FabricLayout& layout, Devices members, const NicState& state) {
+  if (layout.devices_per_nic > 1) return state.rate;
+  const std::int32_t node_start = layout.node_of(state.device) * layout.per_node.size;
+  int users = 0;
+  for (std::int32_t device = node_start; device < node_start + layout.per_node.size; ++device) {
+    const bool member = std::binary_search(members.begin(), members.end(), device);
+    users += static_cast<int>(member && layout.nic_of(device).nic == state.nic);
+  }
+  return state.rate / users;
+}
+
 // Looks at the damaged devices or at the members, whichever are fewer.
 Damages damages_of(const FabricLayout& layout, Devices members) {
   Damages damages;
@@ -67,7 +80,9 @@ Damages damages_of(const FabricLayout& layout, Devices members) {
   Duration most;
   Duration second;
   const auto add = [&](const NicState& state) {
-    damages.slowest_nic = std::min(damages.slowest_nic, state.rate);
+    const bool borrows = state.nic != (state.device - layout.node_of(state.device) * layout.per_node.size);
+    const double part = borrows ? part_of_nic(layout, members, state) : state.rate;
+    damages.slowest_nic = std::min(damages.slowest_nic, part);
     second = std::max(second, std::min(most, state.latency));
     most = std::max(most, state.latency);
   };

@@ -35,8 +35,8 @@ struct GroupShape {
   BytesPerSecond
       port;  // vendor rate of a member's scale-up port; the host link where only that joins domains of a node
   // Of one member's NICs, efficiency, routing, slowed NICs of any member and cables of a custom fabric included; 0
-  // within a domain. A member whose NIC is shared or down counts with the whole rate of the NIC it uses: sharing is the
-  // engine's business.
+  // within a domain. A NIC that members borrow counts with the part that each of them has; one that devices share by
+  // design, or with devices outside the group, with its whole rate: that sharing is the engine's business.
   BytesPerSecond nic;
   Duration latency;  // one way between the two members farthest apart: NICs, switches, perturbations; 0 within a domain
   // The rate at which every member can send to all others evenly that oversubscribed uplinks allow; 0: none limits.

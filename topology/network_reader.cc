@@ -85,12 +85,14 @@ class NetworkReader {
     const double sharers = std::isfinite(given) && given > 0 && given < 1 ? std::round(1 / given) : 0;
     if (sharers < 1 || std::abs(given * sharers - 1) > 1e-3) {
       wrong("nic.per_gpu", "is neither a whole number of NICs nor one NIC for k devices",
-            {"write 4, or 0.5 for k = 2"});
+            {"a whole number from 1 to 1024, or 1/k: 0.5 for one NIC to two devices"});
       return 1;
     }
     if (devices >= 1 && std::fmod(devices, sharers) != 0) {
-      wrong("nic.per_gpu", "one NIC for " + std::to_string(static_cast<std::int64_t>(sharers)) +
-                               " devices does not divide a node of " + std::to_string(devices));
+      wrong("nic.per_gpu",
+            "one NIC for " + std::to_string(static_cast<std::int64_t>(sharers)) +
+                " devices does not divide a node of " + std::to_string(devices),
+            {"1/k with a k that divides " + std::to_string(devices)});
       return 1;
     }
     return 1 / sharers;
@@ -146,7 +148,7 @@ class NetworkReader {
       return;
     }
     for (const double ratio : message.oversubscription()) {
-      if (!in_range("fabric.oversubscription", ratio, 1, 1e6, "a ratio down : up of at least 1")) return;
+      if (!in_range("fabric.oversubscription", ratio, 1, 1e6, "a ratio down : up from 1 to 1,000,000")) return;
     }
     FabricSpec& fabric = cluster_.fabric;
     if (message.oversubscription_size() > 0) fabric.leaf_oversubscription = message.oversubscription(0);

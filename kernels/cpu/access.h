@@ -20,6 +20,7 @@ constexpr program::DType dtype_of() {
   if constexpr (std::is_same_v<S, double>) return program::DType::kF64;
   if constexpr (std::is_same_v<S, Bf16>) return program::DType::kBf16;
   if constexpr (std::is_same_v<S, std::int32_t>) return program::DType::kI32;
+  if constexpr (std::is_same_v<S, std::uint8_t>) return program::DType::kU8;
 }
 
 inline const Tensor& operand(const KernelContext& context, std::size_t position) {
@@ -71,6 +72,7 @@ void for_storage(program::DType dtype, const Body& body) {
     case program::DType::kF64:
       return body.template operator()<double>();
     case program::DType::kI32:
+    case program::DType::kU8:
       break;
   }
   CHECK(false, static_cast<int>(dtype));
@@ -92,6 +94,20 @@ void for_source_and_result(program::DType source, program::DType result, const B
 template <class A, class X>
 void add_scaled(std::int64_t n, A alpha, const X* x, A* y) {
   for (std::int64_t i = 0; i < n; ++i) y[i] += alpha * widen(x[i]);
+}
+
+// The dot product of x[0, n) and y[0, n), summed in order in the accumulate type.
+template <class A, class S>
+A dot(const S* x, const S* y, std::int64_t n) {
+  A sum = 0;
+  for (std::int64_t c = 0; c < n; ++c) sum += widen(x[c]) * widen(y[c]);
+  return sum;
+}
+
+// to[0, n) += sum[0, n), rounded once.
+template <class A, class S>
+void add_sums(const A* sum, std::int64_t n, S* to) {
+  for (std::int64_t c = 0; c < n; ++c) to[c] = narrow<S>(widen(to[c]) + sum[c]);
 }
 
 }  // namespace stepcast::kernels::cpu

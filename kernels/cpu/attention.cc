@@ -3,43 +3,23 @@
 // arXiv:2205.14135, algorithm 4): with p the probabilities, dp = dout v^T and delta = dout . out,
 // ds = p * (dp - delta), dq = ds k / sqrt(d), dk = ds^T q / sqrt(d), dv = p^T dout.
 //
-// `batch` sequences are interleaved: row t is position t / batch of sequence t % batch. A qkv row is [q heads | k heads
-// | v heads]; q head h reads kv head h / (heads / kv_heads). Work is per (sequence, kv head), on its keys and values
+// With ALiBi a key loses slope * distance of its score. With dropout the probabilities are masked after the softmax;
+// the mask is drawn again backward: with m = mask / (1 - p), dp = m * (dout v^T), dv = (p * m)^T dout, and delta stays.
+//
+// Rows and heads: attention_layout.h. Work is per (sequence, kv head), on its keys and values
 // copied to the accumulate type; every inner loop runs along contiguous keys or channels.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "kernels/cpu/access.h"
+#include "kernels/cpu/attention_layout.h"
+#include "kernels/cpu/dropout_mask.h"
 #include "kernels/cpu/reference.h"
 
 namespace stepcast::kernels::cpu {
 namespace {
 
-struct Layout {
-  std::int64_t batch;
-  std::int64_t sequence;
-  std::int64_t heads;
-  std::int64_t kv_heads;
-  std::int64_t dim;
-
-  std::int64_t group() const { return heads / kv_heads; }
-  std::int64_t width() const { return (heads + 2 * kv_heads) * dim; }
-  std::int64_t row(std::int64_t position, std::int64_t b) const { return position * batch + b; }
-  std::int64_t query(std::int64_t head) const { return head * dim; }
-  std::int64_t key(std::int64_t kv_head) const { return (heads + kv_head) * dim; }
-  std::int64_t value(std::int64_t kv_head) const { return (heads + kv_heads + kv_head) * dim; }
-};
-
-Layout layout_of(const KernelContext& context, std::int64_t tokens, std::int64_t qkv_width) {
-  const program::Attributes& a = attributes(context);
-  CHECK(a.batch > 0 && a.kv_heads > 0 && a.head_dim > 0 && a.heads % a.kv_heads == 0, a.batch, a.heads, a.kv_heads,
-        a.head_dim);
-  CHECK(tokens % a.batch == 0, tokens, a.batch);
-  const Layout layout{a.batch, tokens / a.batch, a.heads, a.kv_heads, a.head_dim};
-  CHECK(qkv_width == layout.width(), qkv_width, layout.width());
-  return layout;
-}
+using Layout = AttentionLayout;
 
 // dim channels of every position of one sequence, from column `column` of each row: as [sequence, dim].
 template <class S>
@@ -75,11 +55,6 @@ void dot_with_positions(const S* x, const std::vector<A>& channels, const Layout
   }
 }
 
-template <class A>
-A scale_of(const Layout& at) {
-  return static_cast<A>(1.0 / std::sqrt(static_cast<double>(at.dim)));
-}
-
 // Turns `count` scores into exp(score - max) and returns log(sum of exp(score)); `sum` gets the sum.
 template <class A>
 A exponentiate(A* scores, std::int64_t count, A& sum) {
@@ -93,6 +68,37 @@ A exponentiate(A* scores, std::int64_t count, A& sum) {
   return static_cast<A>(static_cast<double>(largest) + std::log(total));
 }
 
+// What happens to the scores and probabilities of one (sequence, head).
+struct ScoreRule {
+  const DropoutMask& mask;
+  std::uint64_t first = 0;  // global element of score (0, 0)
+  double slope = 0;
+  std::int64_t sequence = 0;
+
+  static ScoreRule of(const KernelContext& context, const DropoutMask& mask, const Layout& at, std::int64_t b,
+                      std::int64_t head) {
+    const std::uint64_t first =
+        first_score(mask.sample(b), at.heads * context.index_count, context.index * at.heads + head, at.sequence);
+    return {mask, first, slope_of(context, head), at.sequence};
+  }
+
+  // Takes ALiBi's bias off the scores of the keys [0, i] of query i.
+  template <class A>
+  void bias(A* scores, std::int64_t i) const {
+    if (slope == 0) return;
+    for (std::int64_t j = 0; j <= i; ++j) scores[j] -= static_cast<A>(slope * static_cast<double>(i - j));
+  }
+  // Multiplies values of the keys [0, i] of query i by mask / (1 - p).
+  template <class A>
+  void drop(A* values, std::int64_t i) const {
+    if (!mask.active()) return;
+    const A scale = static_cast<A>(mask.scale());
+    for (std::int64_t j = 0; j <= i; ++j) {
+      values[j] = mask.keeps(first + static_cast<std::uint64_t>(i * sequence + j)) ? values[j] * scale : A(0);
+    }
+  }
+};
+
 // Keys and values of one (sequence, kv head), and scratch of one query row.
 template <class A>
 struct ForwardState {
@@ -105,12 +111,14 @@ struct ForwardState {
 // out[0, dim) for the query at position i; returns its log-sum-exp. Dividing by the sum after mixing the values saves a
 // pass over the scores.
 template <class S>
-Accumulate<S> forward_row(const S* query, const Layout& at, std::int64_t i, ForwardState<Accumulate<S>>& state,
-                          S* out) {
+Accumulate<S> forward_row(const S* query, const Layout& at, std::int64_t i, const ScoreRule& rule,
+                          ForwardState<Accumulate<S>>& state, S* out) {
   using A = Accumulate<S>;
   A sum = 0;
   dot_with_positions(query, state.keys, at, i + 1, scale_of<A>(at), state.scores.data());
+  rule.bias(state.scores.data(), i);
   const A lse = exponentiate(state.scores.data(), i + 1, sum);
+  rule.drop(state.scores.data(), i);
   std::fill(state.mixed.begin(), state.mixed.end(), A(0));
   for (std::int64_t j = 0; j <= i; ++j) {
     add_scaled(at.dim, state.scores[static_cast<std::size_t>(j)], state.values.data() + j * at.dim, state.mixed.data());
@@ -125,9 +133,10 @@ void forward(const KernelContext& context) {
   const auto qkv = rows<S>(context, 0);
   const auto out = rows<S>(context, 1);
   const auto lse = rows<A>(context, 2);
-  const Layout at = layout_of(context, qkv.count, qkv.width);
+  const Layout at = attention_layout(context, qkv.count, qkv.width);
   CHECK(out.count == qkv.count && out.width == at.heads * at.dim, out.count, out.width);
   CHECK(lse.size() == qkv.count * at.heads, lse.size(), qkv.count, at.heads);
+  const DropoutMask mask(context, program::DropoutSite::kScores);
   ForwardState<A> state;
   state.scores.resize(static_cast<std::size_t>(at.sequence));
   state.mixed.resize(static_cast<std::size_t>(at.dim));
@@ -136,9 +145,10 @@ void forward(const KernelContext& context) {
       state.keys = by_channel(by_position(qkv, at, b, at.key(kv)), at);
       state.values = by_position(qkv, at, b, at.value(kv));
       for (std::int64_t h = kv * at.group(); h < (kv + 1) * at.group(); ++h) {
+        const ScoreRule rule = ScoreRule::of(context, mask, at, b, h);
         for (std::int64_t i = 0; i < at.sequence; ++i) {
           const std::int64_t t = at.row(i, b);
-          lse.data[t * at.heads + h] = forward_row(qkv[t] + at.query(h), at, i, state, out[t] + at.query(h));
+          lse.data[t * at.heads + h] = forward_row(qkv[t] + at.query(h), at, i, rule, state, out[t] + at.query(h));
         }
       }
     }
@@ -183,20 +193,23 @@ struct QueryRow {
 };
 
 template <class S>
-void backward_row(const QueryRow<S>& row, const Layout& at, std::int64_t i, KvHead<Accumulate<S>>& kv,
-                  Scratch<Accumulate<S>>& scratch) {
+void backward_row(const QueryRow<S>& row, const Layout& at, std::int64_t i, const ScoreRule& rule,
+                  KvHead<Accumulate<S>>& kv, Scratch<Accumulate<S>>& scratch) {
   using A = Accumulate<S>;
   const A scale = scale_of<A>(at);
   A* p = scratch.probabilities.data();
   A* ds = scratch.dscores.data();
   dot_with_positions(row.query, kv.keys_by_channel, at, i + 1, scale, p);
+  rule.bias(p, i);
   dot_with_positions(row.dout, kv.values_by_channel, at, i + 1, A(1), ds);
+  rule.drop(ds, i);
   A delta = 0;
   for (std::int64_t c = 0; c < at.dim; ++c) delta += widen(row.dout[c]) * widen(row.out[c]);
   for (std::int64_t j = 0; j <= i; ++j) {
     p[j] = std::exp(p[j] - row.lse);
     ds[j] = p[j] * (ds[j] - delta) * scale;
   }
+  rule.drop(p, i);
   std::fill(scratch.dquery.begin(), scratch.dquery.end(), A(0));
   for (std::int64_t j = 0; j <= i; ++j) {
     add_scaled(at.dim, ds[j], kv.keys.data() + j * at.dim, scratch.dquery.data());
@@ -224,23 +237,25 @@ void backward(const KernelContext& context) {
   const auto out = rows<S>(context, 2);
   const auto lse = rows<A>(context, 3);
   const auto dqkv = rows<S>(context, 4);
-  const Layout at = layout_of(context, qkv.count, qkv.width);
+  const Layout at = attention_layout(context, qkv.count, qkv.width);
   CHECK(out.count == qkv.count && out.width == at.heads * at.dim && dout.size() == out.size(), out.width, dout.size());
   CHECK(dqkv.size() == qkv.size() && lse.size() == qkv.count * at.heads, dqkv.size(), lse.size());
   Scratch<A> scratch{std::vector<A>(static_cast<std::size_t>(at.sequence)),
                      std::vector<A>(static_cast<std::size_t>(at.sequence)),
                      std::vector<A>(static_cast<std::size_t>(at.dim))};
+  const DropoutMask mask(context, program::DropoutSite::kScores);
   KvHead<A> kv;
   for (std::int64_t b = 0; b < at.batch; ++b) {
     for (std::int64_t kv_head = 0; kv_head < at.kv_heads; ++kv_head) {
       kv.load(qkv, at, b, kv_head);
       for (std::int64_t h = kv_head * at.group(); h < (kv_head + 1) * at.group(); ++h) {
+        const ScoreRule rule = ScoreRule::of(context, mask, at, b, h);
         for (std::int64_t i = 0; i < at.sequence; ++i) {
           const std::int64_t t = at.row(i, b);
           const std::int64_t column = at.query(h);
           const QueryRow<S> row{qkv[t] + column, out[t] + column, dout[t] + column, lse.data[t * at.heads + h],
                                 dqkv[t] + column};
-          backward_row(row, at, i, kv, scratch);
+          backward_row(row, at, i, rule, kv, scratch);
         }
       }
       store(kv.dkeys, dqkv, at, b, at.key(kv_head));

@@ -1,4 +1,5 @@
-// c = a b in the three forms of training (program/ops/op.h, MatmulForm), optionally added to c.
+// c = a b in the three forms of training (program/ops/op.h, MatmulForm), optionally added to c, or with a bias row
+// added.
 //
 // b is first brought to [K,N] in the accumulate type (a copy for bf16 or form NT, the operand itself otherwise). Then
 // every form is the same loop: a row of c gathers multiples of rows of b. Each element of c is summed over k in
@@ -78,12 +79,15 @@ void multiply(const KernelContext& context) {
   const auto a = rows<S>(context, 0);
   const auto b = rows<S>(context, 1);
   const auto c = rows<C>(context, 2);
+  const bool has_bias = context.operands.size() > 3;
+  const auto bias = has_bias ? rows<S>(context, 3) : Rows<S>{};
   const program::MatmulForm form = attributes(context).form;
   const bool a_transposed = form == program::MatmulForm::kTN;
   const bool b_transposed = form == program::MatmulForm::kNT;
   const std::int64_t depth = a_transposed ? a.count : a.width;
   CHECK(c.count == (a_transposed ? a.width : a.count), c.count, a.count, a.width);
   CHECK(c.width == (b_transposed ? b.count : b.width), c.width, b.count, b.width);
+  CHECK(!has_bias || (bias.size() == c.width && !context.accumulate), bias.size(), c.width);
   CHECK(depth == (b_transposed ? b.width : b.count), depth, b.count, b.width);
 
   std::vector<A> storage;
@@ -97,7 +101,9 @@ void multiply(const KernelContext& context) {
       C* out = c[m] + first;
       for (std::int64_t n = 0; n < columns; ++n) {
         const A value = sum[static_cast<std::size_t>(n)];
-        out[n] = narrow<C>(context.accumulate ? widen(out[n]) + value : value);
+        out[n] = narrow<C>(has_bias             ? value + widen(bias.data[first + n])
+                           : context.accumulate ? widen(out[n]) + value
+                                                : value);
       }
     }
   }

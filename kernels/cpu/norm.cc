@@ -73,9 +73,7 @@ void backward_weight(const KernelContext& context) {
     A* column = sum.data();
     for (std::int64_t c = 0; c < x.width; ++c) column[c] += widen(dy[t][c]) * widen(x[t][c]) * r;
   }
-  for (std::int64_t c = 0; c < x.width; ++c) {
-    dweight.data[c] = narrow<G>(widen(dweight.data[c]) + sum[static_cast<std::size_t>(c)]);
-  }
+  add_sums(sum.data(), x.width, dweight.data);
 }
 
 }  // namespace

@@ -49,8 +49,32 @@ constexpr std::array<KindRow, kOpKindCount> kKinds = {{
     {"exchange", OpCategory::kP2p},
     {"join", OpCategory::kSync},
     {"host_read", OpCategory::kSync},
+    {"layernorm_forward", OpCategory::kMemoryBound},
+    {"layernorm_backward_input", OpCategory::kMemoryBound},
+    {"layernorm_backward_weight", OpCategory::kMemoryBound},
+    {"bias_backward", OpCategory::kMemoryBound},
+    {"gelu_forward", OpCategory::kMemoryBound},
+    {"gelu_backward", OpCategory::kMemoryBound},
+    {"squared_relu_forward", OpCategory::kMemoryBound},
+    {"squared_relu_backward", OpCategory::kMemoryBound},
+    {"bias_dropout_add", OpCategory::kMemoryBound},
+    {"dropout_forward", OpCategory::kMemoryBound},
+    {"dropout_backward", OpCategory::kMemoryBound},
+    {"position_forward", OpCategory::kMemoryBound},
+    {"position_backward", OpCategory::kMemoryBound},
+    {"attention_scores_forward", OpCategory::kAttention},
+    {"attention_scores_backward", OpCategory::kAttention},
+    {"softmax_forward", OpCategory::kMemoryBound},
+    {"softmax_backward", OpCategory::kMemoryBound},
+    {"attention_context_forward", OpCategory::kAttention},
+    {"attention_context_backward", OpCategory::kAttention},
+    {"own_rows", OpCategory::kMemoryBound},
+    {"kv_extract", OpCategory::kMemoryBound},
+    {"kv_accumulate", OpCategory::kMemoryBound},
+    {"share_attention_forward", OpCategory::kAttention},
+    {"share_attention_backward", OpCategory::kAttention},
 }};
-static_assert(static_cast<int>(OpKind::kHostRead) + 1 == kOpKindCount);
+static_assert(static_cast<int>(OpKind::kShareAttentionBackward) + 1 == kOpKindCount);
 
 const KindRow& row(OpKind kind) {
   const auto index = static_cast<std::size_t>(kind);
@@ -61,6 +85,11 @@ const KindRow& row(OpKind kind) {
 }  // namespace
 
 std::string_view to_string(OpKind kind) { return row(kind).name; }
+
+bool is_attention_matmul(OpKind kind) {
+  return kind == OpKind::kAttentionScoresForward || kind == OpKind::kAttentionScoresBackward ||
+         kind == OpKind::kAttentionContextForward || kind == OpKind::kAttentionContextBackward;
+}
 
 std::optional<OpKind> op_kind_from(std::string_view name) {
   for (std::size_t i = 0; i < kKinds.size(); ++i) {
@@ -84,6 +113,19 @@ std::string_view to_string(Channel channel) {
 }
 
 OpCategory category_of(OpKind kind) { return row(kind).category; }
+std::optional<std::size_t> accumulable_operand(OpKind kind) {
+  switch (kind) {
+    case OpKind::kMatmul:
+    case OpKind::kShareAttentionForward:
+      return 2;
+    case OpKind::kShareAttentionBackward:
+    case OpKind::kAdam:
+      return 5;
+    default:
+      return std::nullopt;
+  }
+}
+
 bool is_collective(OpKind kind) { return category_of(kind) == OpCategory::kCollective; }
 bool is_p2p(OpKind kind) { return category_of(kind) == OpCategory::kP2p; }
 

@@ -1,10 +1,12 @@
-// The op vocabulary of a dense Llama-type decoder: kinds, operand order, attributes. An op that cannot be executed is
-// not an op: every kind has a CPU reference kernel in kernels/ or is run by exec itself (communication, join, host
-// read).
+// The op vocabulary of dense decoders, of the Llama and of the GPT kind: kinds, operand order, attributes. An op that
+// cannot be executed is not an op: every kind has a CPU reference kernel in kernels/ or is run by exec itself
+// (communication, join, host read).
 //
 // Operand order and shapes: T tokens held by the rank, row t = position * batch + sequence; h hidden; r read, w write,
 // a accumulate = read and write in place. f32 and i32 operands are named; others are of the compute type. "Own part n":
-// with an index role of n members, the index-th of n equal parts of the operand is used.
+// with an index role of n members, the index-th of n equal parts of the operand is used. "Own share": of 2n equal parts
+// of a sequence, part `index` and part 2n - 1 - index, in this order: under the causal mask all members then have the
+// same work (the zigzag order of Megatron-Core and Transformer Engine).
 // clang-format off
 //   zero_fill            out w
 //   copy                 in r, out w                      same type and elements; crosses spaces for h2d and d2h
@@ -13,19 +15,50 @@
 //   accumulate           in r, out a                      out += in; types may differ
 //   token_load           tokens w i32 [T], targets w i32 [T]
 //                                                         index role dp; sample (dp*microbatches + count)*batch + row
+//   own_rows             in r [n*R ...], out w [R ...]    own share of the rows
 //   embedding_forward    tokens r, table r [V,h], out w [T,h]
 //                                                         index role tp: this holder's V rows; others give zero
 //   embedding_backward   tokens r, dout r [T,h], dtable a [V,h]          index role tp
 //   rmsnorm_forward      x r [T,h], weight r [h], y w [T,h], rstd w f32 [T]       value = eps
 //   rmsnorm_backward_input    dy r, x r, rstd r, weight r, dx w [, residual r]    dx = residual + norm gradient
 //   rmsnorm_backward_weight   dy r, x r, rstd r, dweight a [h]
-//   matmul               a r, b r, c w|a                  see MatmulForm
+//   layernorm_forward    x r [T,h], weight r [h], bias r [h], y w [T,h], stats w f32 [2,T]   value = eps; means, rstds
+//   layernorm_backward_input  dy r, x r, stats r, weight r, dx w [, residual r]   dx = residual + norm gradient
+//   layernorm_backward_weight dy r, x r, stats r, dweight a [h], dbias a [h]
+//   matmul               a r, b r, c w|a [, bias r [N]]   see MatmulForm; a bias is added to what is written
+//   bias_backward        dout r [T,n], dbias a [n]        dbias += sum over rows
 //   rotary_forward, rotary_backward   qkv a [T,(heads+2*kv_heads)*head_dim]
-//                                                         value = theta; rotates q and k in place
+//                                                         value = theta; rotates q and k in place; with an
+//                                                         index role the rows are the own share
 //   attention_forward    qkv r, out w [T,heads*head_dim], lse w f32 [T,heads]     causal; batch sequences interleaved
 //   attention_backward   dout r, qkv r, out r, lse r, dqkv w
+//   kv_extract           qkv r, kv w [T,2*kv_heads*head_dim]             the columns of k and v
+//   kv_accumulate        dkv r [T,2*kv_heads*head_dim], dqkv a           dqkv's k and v columns += dkv
+//   share_attention_forward    qkv r, kv r [P,2*kv_heads*head_dim], out w|a, lse w|a     index role; queries are of
+//                                                         the own share; P = T: keys of the share of the member `count`
+//                                                         before; P = n*T: of all members' in member order. `a` merges
+//                                                         into what out and lse hold of other keys
+//   share_attention_backward   dout r, qkv r, kv r, out r, lse r, dqkv w|a, dkv w        out and lse are of all keys;
+//                                                         k and v columns of dqkv become zero (w) or stay (a)
+//                                                         value = dropout of probabilities, whose mask is made again
+//                                                         backward; count = heads of the model with ALiBi, 0: none
+//   attention_scores_forward  qkv r, scores w [batch*heads,s,s]   q k^T / sqrt(head_dim), unmasked
+//   attention_scores_backward dscores r, qkv r, dqkv a            fills q and k columns, which held zeros
+//   softmax_forward      scores r [batch*heads,s,s], probabilities w             causal; count as above
+//   softmax_backward     probabilities r, gradient a      in place: from probabilities' to scores' gradient
+//   attention_context_forward  probabilities r, qkv r, out w [T,heads*head_dim]
+//   attention_context_backward dout r, probabilities r, qkv r, dprobabilities w, dqkv w   v columns; others zero
 //   swiglu_forward       gate_up r [T,2f], out w [T,f]    out = silu(gate) * up; gate is the first f columns
 //   swiglu_backward      dout r, gate_up r, dgate_up w
+//   gelu_forward         in r [T,f], out w [T,f] [, bias r [f]]   gelu(in + bias), tanh form
+//   gelu_backward        dout r, in r, din w [, bias r]
+//   squared_relu_forward, squared_relu_backward           as gelu
+//   bias_dropout_add     in r [T,h], bias r [h], residual r, out w [, mask w u8 [T,h]]
+//                                                         out = residual + dropout(in + bias); a mask where value > 0
+//   dropout_forward      in r, out w, mask w u8           [T,h], or [batch*heads,s,s]; see Dropout below
+//   dropout_backward     dout r, mask r, din w            din = dout * mask / (1 - value)
+//   position_forward     table r [P,h], x a [T,h]         x += row of its position; index role tp: own rows of T
+//   position_backward    dx r [T,h], dtable a [P,h]
 //   cross_entropy_max    logits r [T,V], max w f32 [T]
 //   cross_entropy_sum    logits r, max r, targets r i32 [T], sums w f32 [2,T]
 //                                                         sum of exp, target logit or 0; index role tp
@@ -46,6 +79,11 @@
 //   send | receive       one part; exchange: several      operand r for a send, w for a receive
 //   join                 -                                this stream waits for the tail of `join_stream`
 //   host_read            in r                             the host waits for the op, then reads; may set `symbol`
+//
+// Dropout: value = probability. Whether an element stays is a function of (seed, layer, site, step, global element), so
+// that every plan draws the same masks and a recomputed pass draws its own again. The layer and microbatch are those of
+// the op's call; the sample is that of token_load, its rank's index being that in `sample_role`; an index role tp says
+// which rows ([T,h]) or heads ([batch*heads,s,s]) these are. count = site, see DropoutSite.
 // clang-format on
 #pragma once
 
@@ -94,8 +132,34 @@ enum class OpKind : std::uint8_t {
   kExchange,
   kJoin,
   kHostRead,
+  // Of the GPT kind. A kind's number is part of fingerprints: new ones come last.
+  kLayerNormForward,
+  kLayerNormBackwardInput,
+  kLayerNormBackwardWeight,
+  kBiasBackward,
+  kGeluForward,
+  kGeluBackward,
+  kSquaredReluForward,
+  kSquaredReluBackward,
+  kBiasDropoutAdd,
+  kDropoutForward,
+  kDropoutBackward,
+  kPositionForward,
+  kPositionBackward,
+  kAttentionScoresForward,
+  kAttentionScoresBackward,
+  kSoftmaxForward,
+  kSoftmaxBackward,
+  kAttentionContextForward,
+  kAttentionContextBackward,
+  // Of context parallelism.
+  kOwnRows,
+  kKvExtract,
+  kKvAccumulate,
+  kShareAttentionForward,
+  kShareAttentionBackward,
 };
-inline constexpr int kOpKindCount = 34;
+inline constexpr int kOpKindCount = 58;
 
 // What prices an op and what the report groups it by.
 enum class OpCategory : std::uint8_t { kMatmul, kAttention, kMemoryBound, kOptimizer, kCollective, kP2p, kCopy, kSync };
@@ -104,6 +168,9 @@ enum class OpCategory : std::uint8_t { kMatmul, kAttention, kMemoryBound, kOptim
 // kTN: c[M,N] = a[K,M]^T b[K,N] (weight gradient).
 enum class MatmulForm : std::uint8_t { kNT, kNN, kTN };
 enum class Reduce : std::uint8_t { kSum, kMax };
+
+// Which of a layer's dropouts a mask belongs to. Fused attention's own is always kScores.
+enum class DropoutSite : std::uint8_t { kEmbedding, kScores, kAttentionOutput, kMlpOutput };
 
 // Channels keep the two directions of traffic of one pair of ranks, or two uses of one group, apart.
 enum class Channel : std::uint8_t { kMain, kActivation, kGradient, kWeights };
@@ -117,11 +184,12 @@ struct Attributes {
   std::int32_t heads = 0;
   std::int32_t kv_heads = 0;
   std::int32_t head_dim = 0;
-  std::int64_t batch = 1;         // sequences interleaved in the token rows
-  std::int64_t count = 0;         // token_load: microbatch; broadcast: root member; sum_squares: parts
-  std::int64_t microbatches = 0;  // token_load: microbatches per data-parallel rank
+  std::int64_t batch = 1;  // sequences interleaved in the token rows
+  std::int64_t count =
+      0;  // token_load: microbatch; broadcast: root member; sum_squares: parts; shares: steps back; see the kind
+  std::int64_t microbatches = 0;  // token_load, dropout: microbatches per data-parallel rank
   std::int64_t vocab = 0;         // token_load: tokens are below it
-  double value = 0;               // eps, theta, scale, maximum norm: see the kind
+  double value = 0;               // eps, theta, scale, maximum norm, dropout: see the kind
   double learning_rate = 0;       // adam
   double beta1 = 0;
   double beta2 = 0;
@@ -166,6 +234,7 @@ struct Op {
   std::vector<std::int64_t> member_counts;  // collectives: elements per member; empty when equal
   std::vector<P2pPart> parts;               // send, receive, exchange
   std::optional<RoleId> index_role;         // the op reads its rank's index in this role at run time
+  std::optional<RoleId> sample_role;        // dropout: the role (dp) that tells whose samples these are
   bool timing_index = false;                // the index changes a count, size or duration, hence splits classes
   std::optional<SymbolId> symbol;           // host_read: the symbol it sets
   bool operator==(const Op&) const = default;
@@ -175,8 +244,12 @@ std::string_view to_string(OpKind kind);
 std::string_view to_string(Channel channel);
 std::optional<OpKind> op_kind_from(std::string_view name);
 OpCategory category_of(OpKind kind);
+// The operand that a kind may write or accumulate (w|a above).
+std::optional<std::size_t> accumulable_operand(OpKind kind);
 bool is_collective(OpKind kind);
 bool is_p2p(OpKind kind);
+// One of the two matmuls of attention, on materialised scores or probabilities.
+bool is_attention_matmul(OpKind kind);
 inline bool is_communication(OpKind kind) { return is_collective(kind) || is_p2p(kind); }
 
 }  // namespace stepcast::program

@@ -81,4 +81,25 @@ void OperandRules::require(bool holds, std::string_view problem) {
   if (ok() && !holds) problem_ = problem;
 }
 
+void check_heads(OperandRules& r, std::size_t qkv) {
+  constexpr std::int32_t kMostHeads = 1 << 20;  // keeps widths far from overflow
+  const Attributes& a = r.op().attributes;
+  r.has_float(qkv, "qkv");
+  r.has_rank(qkv, "qkv", 2);
+  r.require(a.heads > 0 && a.kv_heads > 0 && a.heads % a.kv_heads == 0, "kv_heads must divide heads, both above 0");
+  r.require(a.head_dim > 0 && a.head_dim < kMostHeads && a.heads < kMostHeads,
+            "head_dim must be above 0, it and heads below 2^20");
+  if (!r.ok()) return;
+  const std::int64_t width = (std::int64_t{a.heads} + 2 * std::int64_t{a.kv_heads}) * a.head_dim;
+  r.has_shape(qkv, "qkv", {r.dim(qkv, 0), width});
+  r.require(a.batch > 0 && r.dim(qkv, 0).bound % a.batch == 0, "batch must divide the token rows");
+}
+
+void check_dropout(OperandRules& r) {
+  const Attributes& a = r.op().attributes;
+  r.require(a.value >= 0 && a.value < 1, "value (the dropout probability) must be at least 0 and below 1");
+  r.require(!(a.value > 0) || a.microbatches > 0, "dropout needs the microbatches of a step");
+  r.require(a.batch > 0, "batch must be above 0");
+}
+
 }  // namespace stepcast::program

@@ -16,7 +16,7 @@ std::string describe(const TensorType& t);
 // Extents of at least 1, and fewer than 2^62 bytes: sizes can be computed without overflow.
 bool has_sound_size(const TensorType& t);
 
-constexpr bool is_float(DType t) { return t != DType::kI32; }
+constexpr bool is_float(DType t) { return t != DType::kI32 && t != DType::kU8; }
 // The type of statistics and sums beside a compute type: f32, but f64 where kernels are checked in double.
 constexpr DType statistics_type(DType compute) { return compute == DType::kF64 ? DType::kF64 : DType::kF32; }
 
@@ -56,8 +56,15 @@ class OperandRules {
 // The rules of one family of kinds each.
 void check_elementwise(OperandRules& r);
 void check_layer(OperandRules& r);
+void check_context_parallel(OperandRules& r);
+void check_gpt_layer(OperandRules& r);
 void check_loss(OperandRules& r);
 void check_optimizer(OperandRules& r);
 void check_communication(OperandRules& r);
+
+// Heads and batch of rotary and attention ops; `qkv` is the operand that holds queries, keys and values.
+void check_heads(OperandRules& r, std::size_t qkv);
+// A dropout's probability, and what its masks need where it is above 0.
+void check_dropout(OperandRules& r);
 
 }  // namespace stepcast::program

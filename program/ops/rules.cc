@@ -22,6 +22,9 @@ void check_common(OperandRules& r, std::span<const TensorType> types) {
   r.require(is_p2p(op.kind) || op.parts.empty(), "has parts, which are for send, receive and exchange");
   r.require(op.kind == OpKind::kHostRead || !op.symbol, "sets a symbol, which only host_read may");
   r.require(!op.timing_index || op.index_role, "timing index without an index role");
+  const bool drops = op.kind == OpKind::kDropoutForward || op.kind == OpKind::kBiasDropoutAdd ||
+                     op.kind == OpKind::kAttentionForward || op.kind == OpKind::kAttentionBackward;
+  r.require(drops || !op.sample_role, "has a sample role, which is for dropout");
 }
 
 // Where the two tensors of a copy-like op must agree.
@@ -127,6 +130,12 @@ void check_kind(OperandRules& r) {
     case OpKind::kCrossEntropyLoss:
     case OpKind::kCrossEntropyBackward:
       return check_loss(r);
+    case OpKind::kOwnRows:
+    case OpKind::kKvExtract:
+    case OpKind::kKvAccumulate:
+    case OpKind::kShareAttentionForward:
+    case OpKind::kShareAttentionBackward:
+      return check_context_parallel(r);
     case OpKind::kSumSquares:
     case OpKind::kClipFactor:
     case OpKind::kAdam:

@@ -74,7 +74,7 @@ void check_rmsnorm_backward(OperandRules& r) {
 }
 
 void check_matmul(OperandRules& r) {
-  if (!r.count(3, 3)) return;
+  if (!r.count(3, 4)) return;
   const MatmulForm form = r.op().attributes.form;
   for (const std::size_t i : {0U, 1U}) {
     r.access(i, i == 0 ? "a" : "b", Access::kRead);
@@ -89,23 +89,9 @@ void check_matmul(OperandRules& r) {
   const Dim n = r.dim(1, form == MatmulForm::kNT ? 0 : 1);
   r.has_shape(1, "b", form == MatmulForm::kNT ? Shape{n, k} : Shape{k, n});
   r.has_shape(2, "c", {m, n});
-}
-
-// Keeps widths far from overflow.
-constexpr std::int32_t kMostHeads = 1 << 20;
-
-// Heads and batch of rotary and attention ops; `qkv` is the operand that holds queries, keys and values.
-void check_heads(OperandRules& r, std::size_t qkv) {
-  const Attributes& a = r.op().attributes;
-  r.has_float(qkv, "qkv");
-  r.has_rank(qkv, "qkv", 2);
-  r.require(a.heads > 0 && a.kv_heads > 0 && a.heads % a.kv_heads == 0, "kv_heads must divide heads, both above 0");
-  r.require(a.head_dim > 0 && a.head_dim < kMostHeads && a.heads < kMostHeads,
-            "head_dim must be above 0, it and heads below 2^20");
-  if (!r.ok()) return;
-  const std::int64_t width = (std::int64_t{a.heads} + 2 * std::int64_t{a.kv_heads}) * a.head_dim;
-  r.has_shape(qkv, "qkv", {r.dim(qkv, 0), width});
-  r.require(a.batch > 0 && r.dim(qkv, 0).bound % a.batch == 0, "batch must divide the token rows");
+  if (r.op().operands.size() < 4) return;
+  r.is(3, "bias", Access::kRead, {r.type(0).dtype, {n}});
+  r.require(r.op().operands[2].access == Access::kWrite, "a bias goes with a result that is written");
 }
 
 void check_rotary(OperandRules& r) {
@@ -115,6 +101,7 @@ void check_rotary(OperandRules& r) {
   check_heads(r, 0);
   r.require(a.head_dim % 2 == 0, "head_dim must be even: rotary turns pairs");
   r.require(a.value > 0 && std::isfinite(a.value), "value (theta) must be above 0");
+  r.require(!r.op().index_role || r.dim(0, 0).bound % (2 * a.batch) == 0, "2 * batch must divide the rows of a share");
 }
 
 void check_attention(OperandRules& r) {
@@ -127,6 +114,8 @@ void check_attention(OperandRules& r) {
   check_heads(r, qkv);
   if (!r.ok()) return;
   const Attributes& a = r.op().attributes;
+  check_dropout(r);
+  r.require(a.count >= 0, "count (heads with ALiBi) must not be negative");
   const DType compute = r.type(qkv).dtype;
   const TensorType out_type{compute, {r.dim(qkv, 0), std::int64_t{a.heads} * a.head_dim}};
   r.access(qkv, "qkv", Access::kRead);
@@ -177,7 +166,7 @@ void check_layer(OperandRules& r) {
     case OpKind::kSwiGluBackward:
       return check_swiglu(r);
     default:
-      CHECK(false, to_string(r.op().kind));
+      return check_gpt_layer(r);
   }
 }
 

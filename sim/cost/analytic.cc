@@ -83,10 +83,10 @@ AnalyticCostModel::Speed AnalyticCostModel::speed_of(const topology::DeviceOverr
 }
 
 AnalyticCostModel::AnalyticCostModel(topology::Cluster cluster, Calibration calibration,
-                                     const std::map<std::string, std::string>& environment)
+                                     const std::map<std::string, std::string>& environment, const PinLocations& pins_at)
     : network_(std::move(cluster)),
       calibration_(std::move(calibration)),
-      pins_(parse_nccl_pins(environment)),
+      pins_(parse_nccl_pins(environment, pins_at)),
       links_(links_of(network_)),
       speeds_{Speed{}} {
   for (const auto& [device, change] : topology::changed_devices(this->cluster())) {
@@ -159,12 +159,12 @@ double AnalyticCostModel::matmul_seconds(const Op& op, std::span<const TensorTyp
 }
 
 double AnalyticCostModel::attention_seconds(const Op& op, std::span<const TensorType> operands) const {
-  const bool forward = op.kind == OpKind::kAttentionForward;
-  const AttentionConstants& c = forward ? calibration_.attention_forward : calibration_.attention_backward;
-  const TensorType& qkv = operands[forward ? 0 : 1];
+  const program::AttentionOperands at = program::attention_operands(op.kind);
+  const AttentionConstants& c = at.forward ? calibration_.attention_forward : calibration_.attention_backward;
+  const TensorType& qkv = operands[at.queries];
   const program::Attributes& a = op.attributes;
   // The causal mask halves the mean number of keys a query sees.
-  const double sequence = static_cast<double>(qkv.shape.extent(0)) / static_cast<double>(a.batch) / 2;
+  const double sequence = static_cast<double>(operands[at.keys].shape.extent(0)) / static_cast<double>(a.batch) / 2;
   const double parallel = static_cast<double>(a.heads) * static_cast<double>(a.batch);
   const double slowdown = (1 + c.head_dim_half / static_cast<double>(a.head_dim)) * (1 + c.sequence_half / sequence) *
                           (1 + calibration_.attention_heads_half / parallel);
@@ -181,15 +181,24 @@ double AnalyticCostModel::memory_share(OpKind kind) const {
     case OpKind::kRmsNormForward:
     case OpKind::kRmsNormBackwardInput:
     case OpKind::kRmsNormBackwardWeight:
+    case OpKind::kLayerNormForward:
+    case OpKind::kLayerNormBackwardInput:
+    case OpKind::kLayerNormBackwardWeight:
       return c.norm;
     case OpKind::kSwiGluForward:
     case OpKind::kSwiGluBackward:
+    case OpKind::kGeluForward:
+    case OpKind::kGeluBackward:
+    case OpKind::kSquaredReluForward:
+    case OpKind::kSquaredReluBackward:
       return c.activation;
     case OpKind::kRotaryForward:
     case OpKind::kRotaryBackward:
       return c.rotary;
     case OpKind::kEmbeddingForward:
     case OpKind::kEmbeddingBackward:
+    case OpKind::kPositionForward:
+    case OpKind::kPositionBackward:
       return c.embedding;
     case OpKind::kCrossEntropyMax:
     case OpKind::kCrossEntropySum:
@@ -213,8 +222,8 @@ LocalCost AnalyticCostModel::local_cost(const Op& op, std::span<const TensorType
   if (op.kind == OpKind::kHostRead || is_host_stream(op.stream)) {
     return duration_rounded_up(copy_seconds(count_of(std::max(work.read, work.written))));
   }
-  const bool matmul = op.kind == OpKind::kMatmul;
-  const bool attention = op.kind == OpKind::kAttentionForward || op.kind == OpKind::kAttentionBackward;
+  const bool matmul = op.kind == OpKind::kMatmul || program::is_attention_matmul(op.kind);
+  const bool attention = !matmul && program::category_of(op.kind) == program::OpCategory::kAttention;
   const double bytes = count_of(work.read + work.written);
   double seconds = 0;
   if (matmul) {

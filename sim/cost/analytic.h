@@ -2,7 +2,8 @@
 //
 // Matmul: [ (2MNK(1 + K0/K) / (peak e))^4 + (bytes / (f HBM))^4 ]^(1/4) + gap, a smooth roofline; rounding up to whole
 // waves of tiles predicts measured tables worse than no rounding. Attention: FLOPs over a rate that saturates in head
-// dimension, sequence and heads. Everything else on the device is bound by memory traffic, and on the host streams
+// dimension, sequence and heads; where its scores are materialised, its matmuls are priced as one each, and softmax and
+// dropout by their bytes. Everything else on the device is bound by memory traffic, and on the host streams
 // (copies, token loads, host reads) by the host link. Collectives and messages: sim/cost/collective_time.
 //
 // Needs of a local op at full speed: a matmul or attention all multiprocessors, a kernel bound by memory as many as
@@ -30,9 +31,10 @@ namespace stepcast::sim {
 // Numbers path classes as they are first asked for; not for use by several threads at once.
 class AnalyticCostModel : public CostModel {
  public:
-  // Pins of NCCL are taken from `environment`. Throws Error (kInput, kUnsupported) for bad pins and fabrics.
+  // Pins of NCCL are taken from `environment`, given at `pins_at`. Throws Error (kInput, kUnsupported) for bad pins and
+  // fabrics.
   AnalyticCostModel(topology::Cluster cluster, Calibration calibration,
-                    const std::map<std::string, std::string>& environment = {});
+                    const std::map<std::string, std::string>& environment = {}, const PinLocations& pins_at = {});
 
   DeviceClass device_class(std::int32_t device) const override;
   DeviceLimits limits(DeviceClass device) const override;

@@ -10,6 +10,7 @@ namespace stepcast::sim {
 namespace {
 
 constexpr std::int32_t kMostHeads = 32;
+constexpr double kSlowestTried = 0.49;           // of the speed that works, by the search
 constexpr std::int32_t kMostGraphChannels = 32;  // doubled they are MAXCHANNELS
 
 // The fastest listed speed of at most `limit`; the slowest listed if none is.
@@ -28,14 +29,22 @@ NcclGraph ring_within_node(NcclArchitecture architecture, double usable) {
   return best;
 }
 
+// Ties go to the fastest channels, which the search tries first.
 NcclGraph ring_between_nodes(const topology::NodeSpec& node, NcclArchitecture architecture, double usable,
                              std::int32_t local) {
   const auto nics = static_cast<std::int32_t>(std::floor(local * node.nic.per_device + 1e-9));
-  const std::int32_t channels = std::clamp(nics, 1, kMostGraphChannels);
-  double limit = node.nic.rate.value / 1e9;
-  if (local > 1) limit = std::min(limit, usable / channels);
-  const double speed = fastest_within(nccl_speeds_between_nodes(architecture), limit);
-  return {channels, speed, speed};
+  const std::int32_t most = std::clamp(nics, 1, kMostGraphChannels);
+  // RCCL takes a channel per NIC from its tables of known machines.
+  const std::int32_t fewest = architecture == NcclArchitecture::kCdna ? most : 1;
+  NcclGraph best;
+  for (std::int32_t channels = fewest; channels <= most; ++channels) {
+    double limit = node.nic.rate.value / 1e9;
+    if (local > 1) limit = std::min(limit, usable / channels);
+    const double speed = fastest_within(nccl_speeds_between_nodes(architecture), limit);
+    if (speed < kSlowestTried * best.intra) break;
+    if (channels * speed > best.channels * best.intra * (1 + 1e-9)) best = {channels, speed, speed};
+  }
+  return best;
 }
 
 }  // namespace

@@ -7,9 +7,11 @@
 // - Within a node, a ring has 12 or 8 channels, whichever carries more at the fastest listed speed that fits the port.
 //   A switch gives every pair the whole port, so it does not depend on how many GPUs take part. Over a full mesh of
 //   links (xGMI) it has one channel per link in use.
-// - Between nodes, one channel per NIC of a node's members (at most 32), at the fastest listed speed that fits the NIC
-// and, all
-//   channels together, the port. NIC rates are the vendor's, slowed or not: NCCL reads the link's speed.
+// - Between nodes, at most one channel per NIC of a node's members (and 32), as many as carry most at the fastest
+//   listed speed that fits the NIC and, all channels together, the port; speeds below 0.49 of what works already are
+//   not tried. So a node with more NICs than its ports can fill has no more channels: 8 H100 have 8 x 45 with 8 NICs
+//   and with 32, and 72 GB200 16 x 45.1, for which the list has that speed. NIC rates are the vendor's, slowed or not:
+//   NCCL reads the link's speed.
 // - NVLS has one channel per member of a node, at most 32, at the fastest listed speed that all fit the port with; its
 //   speed towards other members is the list's fastest, towards other nodes the ring's.
 // - Without NVLink, one channel over PCIe.

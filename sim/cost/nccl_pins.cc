@@ -64,9 +64,8 @@ std::vector<std::string> items_of(std::string_view list) {
 }
 
 // Sets `flags` (all but the first, which stands for none) by a list or an exclusion.
-void read_list(const std::string& variable, const std::string& given, std::span<const Word> words,
-               std::span<bool> flags, ProblemList& problems) {
-  const Location where{"", 0, variable};
+void read_list(const std::string& variable, const Location& where, const std::string& given,
+               std::span<const Word> words, std::span<bool> flags, ProblemList& problems) {
   if (given.find_first_of(":;") != std::string::npos) {
     problems.add(ErrorKind::kUnsupported, variable + ": a list per collective is known, not supported yet", where,
                  {"one list for all: " + words_text(words)});
@@ -88,40 +87,47 @@ void read_list(const std::string& variable, const std::string& given, std::span<
   }
 }
 
-std::int32_t read_number(const std::string& variable, const std::string& given, std::int32_t least, std::int32_t most,
-                         ProblemList& problems) {
+std::int32_t read_number(const std::string& variable, const Location& where, const std::string& given,
+                         std::int32_t least, std::int32_t most, ProblemList& problems) {
   std::int32_t value = 0;
   const std::string text = trimmed(given);
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = code == std::errc() && end == text.data() + text.size();
   if (whole && value >= least && value <= most) return value;
-  problems.add(ErrorKind::kInput, variable + ": expected a whole number, not '" + given + "'", {"", 0, variable},
+  problems.add(ErrorKind::kInput, variable + ": expected a whole number, not '" + given + "'", where,
                {std::to_string(least) + " to " + std::to_string(most)});
   return least;
 }
 
 }  // namespace
 
-NcclPins parse_nccl_pins(const std::map<std::string, std::string>& environment) {
+NcclPins parse_nccl_pins(const std::map<std::string, std::string>& environment, const PinLocations& where) {
   NcclPins pins;
   ProblemList problems;
   const auto given = [&](const char* name) {
     const auto it = environment.find(name);
     return it == environment.end() ? nullptr : &it->second;
   };
+  const auto at = [&](const char* name) {
+    const auto it = where.find(name);
+    return it == where.end() ? Location{"", 0, name} : it->second;
+  };
+  for (const char* name : {"NCCL_NVLS_ENABLE", "NCCL_PROTO", "NCCL_ALGO"}) {
+    if (given(name) != nullptr) pins.where = at(name);
+  }
   if (const std::string* text = given("NCCL_ALGO")) {
-    read_list("NCCL_ALGO", *text, kAlgorithmWords, pins.algorithms, problems);
+    read_list("NCCL_ALGO", at("NCCL_ALGO"), *text, kAlgorithmWords, pins.algorithms, problems);
   }
   if (const std::string* text = given("NCCL_PROTO")) {
-    read_list("NCCL_PROTO", *text, kProtocolWords, pins.protocols, problems);
+    read_list("NCCL_PROTO", at("NCCL_PROTO"), *text, kProtocolWords, pins.protocols, problems);
     pins.protocols_given = true;
   }
   // 2, NCCL's default, means where the hardware has it; here 1 does too.
   if (const std::string* text = given("NCCL_NVLS_ENABLE")) {
-    pins.nvls = read_number("NCCL_NVLS_ENABLE", *text, 0, 2, problems) != 0;
+    pins.nvls = read_number("NCCL_NVLS_ENABLE", at("NCCL_NVLS_ENABLE"), *text, 0, 2, problems) != 0;
   }
   if (const std::string* text = given("NCCL_MAX_CTAS")) {
-    pins.max_ctas = read_number("NCCL_MAX_CTAS", *text, 1, kMostCtas, problems);
+    pins.max_ctas = read_number("NCCL_MAX_CTAS", at("NCCL_MAX_CTAS"), *text, 1, kMostCtas, problems);
   }
   problems.throw_if_any();
   return pins;

@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 
+#include "base/error.h"
 #include "sim/cost/nccl_tables.h"
 
 namespace stepcast::sim {
@@ -19,14 +20,18 @@ struct NcclPins {
   std::array<bool, kProtocolCount> protocols{true, true, true, true};
   bool protocols_given = false;  // then LL128 is on or off as given, not by NCCL's rule for it
   bool nvls = true;
-  std::int32_t max_ctas = 0;  // 0: not given
+  std::int32_t max_ctas = 0;           // 0: not given
+  Location where{"", 0, "NCCL_ALGO"};  // of what may leave no algorithm
 
   bool allows(Algorithm a) const { return algorithms[static_cast<std::size_t>(a)]; }
   bool allows(Protocol p) const { return protocols[static_cast<std::size_t>(p)]; }
 };
 
-// Throws Error with every bad value: kInput, naming the variable and the words it allows; kUnsupported for lists per
-// collective.
-NcclPins parse_nccl_pins(const std::map<std::string, std::string>& environment);
+// Where each variable was given; one that is missing here is located by its name.
+using PinLocations = std::map<std::string, Location>;
+
+// Throws Error with every bad value: kInput, naming the variable, where it was given and the words it allows;
+// kUnsupported for lists per collective.
+NcclPins parse_nccl_pins(const std::map<std::string, std::string>& environment, const PinLocations& where = {});
 
 }  // namespace stepcast::sim

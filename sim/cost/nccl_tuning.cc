@@ -223,8 +223,7 @@ NcclChoice choose_nccl(const NcclSystem& system, NcclOp op, double bytes, const 
                 "NCCL_ALGO, NCCL_PROTO and NCCL_NVLS_ENABLE leave nothing to run " + std::string(to_string(op)) +
                     " with on " + std::to_string(system.ranks) + " ranks in " + std::to_string(system.nodes) +
                     (system.nodes == 1 ? " node" : " nodes"),
-                {"", 0, "NCCL_ALGO"},
-                {"add Ring to NCCL_ALGO and Simple to NCCL_PROTO; NVLS needs one node, NVLSTree several"});
+                pins.where, {"add Ring to NCCL_ALGO and Simple to NCCL_PROTO; NVLS needs one node, NVLSTree several"});
   }
   size_kernel(system, bytes, pins, best);
   return best;

@@ -36,7 +36,7 @@ enum What : std::uint32_t {
 class Simulator {
  public:
   Simulator(const Workload& w, const EngineOptions& options)
-      : w_(w), alone_(w, options), times_(w), cursor_(w.ranks().size()) {
+      : w_(w), alone_(w, options), watch_(options.watch), times_(w), cursor_(w.ranks().size()) {
     if (options.contention && options.free != Free::kSlowdown) contention_.emplace(w);
     for (const Lane& lane : w.lanes()) {
       const TransferTimes waiting{{}, {}, static_cast<std::uint32_t>(lane.participants.size())};
@@ -45,6 +45,7 @@ class Simulator {
   }
 
   Timeline run() {
+    look();
     for (std::uint32_t rank = 0; rank < cursor_.size(); ++rank) issue_first(rank);
     do {
       Event event;
@@ -53,12 +54,19 @@ class Simulator {
         handle(event);
       }
       if (contention_) settle();
+      if (finished_ - seen_ >= kOpsBetweenLooks) look();
     } while (queue_.advance());
+    look();
     CHECK(finished_ == w_.op_count(), finished_, w_.op_count(), waiting_ops());
     return std::move(times_);
   }
 
  private:
+  void look() {
+    if (watch_) watch_(finished_ - seen_);
+    seen_ = finished_;
+  }
+
   // Times of what comes next in this instant: with thousands of ranks none of them is in a cache.
   void prefetch() const {
     constexpr std::size_t kFar = 12;
@@ -253,11 +261,13 @@ class Simulator {
 
   const Workload& w_;
   AloneTimes alone_;
+  const Watch& watch_;
   Timeline times_;
   EventQueue queue_;
   std::vector<std::uint32_t> cursor_;  // by rank: the next op its host issues
   std::optional<Contention> contention_;
   std::uint32_t finished_ = 0;
+  std::uint32_t seen_ = 0;  // of finished_ at the last look
 };
 
 }  // namespace

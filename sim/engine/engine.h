@@ -7,6 +7,7 @@
 #include "sim/engine/workload.h"
 #include "sim/free.h"
 #include "sim/jitter.h"
+#include "sim/watch.h"
 
 namespace stepcast::sim {
 
@@ -20,6 +21,7 @@ struct EngineOptions {
   bool contention = true;
   Free free = Free::kNothing;
   std::optional<JitterDraw> jitter = std::nullopt;
+  Watch watch{};
 };
 
 // Throws InternalError naming what waits if something never completes, which a checked Program cannot do.

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "base/error.h"
 #include "program/ops/rules.h"
 
 namespace stepcast::sim {
@@ -20,6 +22,13 @@ constexpr Duration kUnknown(-1);
 void check_price(const TransferCost& c) {
   CHECK(c.time.ps >= 0 && c.multiprocessors >= 0 && c.memory >= 0 && c.port >= 0 && c.nic >= 0, c.time.ps,
         c.multiprocessors, c.memory, c.port, c.nic);
+}
+
+// The same problems, with the op that could not be priced.
+Error about_op(const Error& fault, const std::string& op, const std::string& rank_program) {
+  std::vector<Problem> problems = fault.problems();
+  for (Problem& problem : problems) problem.message = op + " of " + rank_program + ": " + problem.message;
+  return Error(problems);
 }
 
 void link_successors(RankShape& shape) {
@@ -119,10 +128,14 @@ void ShapeBuilder::add_ops(RankShape& shape, RankId rank, DeviceClass device) {
       }
       const auto parts = [&shape] { return static_cast<std::uint32_t>(shape.parts.size()); };
       priced.first_part = parts();
-      const bool communicates = program::is_communication(op.kind);
-      if (communicates) add_communication(shape, rank, op, segment, i);
+      try {
+        const bool communicates = program::is_communication(op.kind);
+        if (communicates) add_communication(shape, rank, op, segment, i);
+        if (!communicates && op.kind != OpKind::kJoin) priced.local = local(segment, i, device);
+      } catch (const Error& fault) {
+        throw about_op(fault, program::op_path(program_, r, call, i), r.name);
+      }
       priced.part_count = parts() - priced.first_part;
-      if (!communicates && op.kind != OpKind::kJoin) priced.local = local(segment, i, device);
       shape.ops.push_back(priced);
     }
   }

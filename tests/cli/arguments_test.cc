@@ -20,7 +20,7 @@ TEST(Arguments, TurnsHelpIntoTheOption) {
 
 TEST(Arguments, SaysThatALaterCommandIsNotSupportedYet) {
   try {
-    prepared_arguments({"sweep", "a.yaml"});
+    prepared_arguments({"compare", "a.yaml"});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
@@ -42,7 +42,8 @@ TEST(Arguments, SuggestsNothingForAWordLikeNoCommand) {
     prepared_arguments({"xyzzy"});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.problems()[0].help, (Words{"commands: simulate, check, run, dump, coll, hardware, models, help"}));
+    EXPECT_EQ(error.problems()[0].help, (Words{"commands: simulate, check, sweep, diff, run, dump, coll, hardware, "
+                                               "calibrations, models, import, explain, help"}));
   }
 }
 

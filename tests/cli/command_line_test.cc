@@ -19,6 +19,43 @@ struct ExitCase {
   int code;
 };
 
+// What is wrong, where, and what would work.
+TEST(CommandLine, NamesWhatCannotBePinnedOrPriced) {
+  struct Case {
+    std::string arguments;
+    int code;
+    std::vector<std::string> texts;
+  };
+  const std::string eight = kEight;
+  const std::string nonsense = " --set stack.env.NCCL_ALGO=nonsense";
+  const std::vector<std::string> words = {"unknown word 'nonsense'", "stack.env.NCCL_ALGO", "Tree, Ring"};
+  const std::vector<Case> cases = {
+      {"simulate " + eight + nonsense, 3, words},
+      {"check " + eight + nonsense, 3, words},
+      {"simulate " + eight + " --set stack.env.NCCL_ALGO=NVLSTree", 3, {"leave nothing to run", "stack.env.NCCL_ALGO"}},
+      {"simulate " + eight + " --set 'cluster.gpu.peak_bf16=1 FLOP/s'",
+       3,
+       {"attn.qkv of ", "one op takes longer than 106 days", "help: less work for it"}},
+      {"simulate " + eight + " --set 'cluster.scale_up.bandwidth=1 B/s'", 3, {" of ", "longer than 106 days"}},
+  };
+  for (const Case& c : cases) {
+    const ProgramRun run = stepcast(c.arguments);
+    EXPECT_EQ(run.exit_code, c.code) << c.arguments << run.err;
+    for (const std::string& text : c.texts) EXPECT_NE(run.err.find(text), std::string::npos) << text << "\n" << run.err;
+  }
+}
+
+void expect_exit_codes(const std::vector<ExitCase>& cases) {
+  for (const ExitCase& c : cases) {
+    const ProgramRun run = stepcast(c.arguments);
+    EXPECT_EQ(run.exit_code, c.code) << "stepcast " << c.arguments << "\n" << run.err;
+    if (c.code >= 2) {
+      EXPECT_EQ(run.out, "") << c.arguments;
+      EXPECT_NE(run.err, "") << c.arguments;
+    }
+  }
+}
+
 TEST(CommandLine, KeepsItsExitCodes) {
   const std::string tiny = kTiny;
   const std::vector<ExitCase> cases = {
@@ -37,6 +74,14 @@ TEST(CommandLine, KeepsItsExitCodes) {
       {"models deepseek-v3", 0},
       {"models --frobnicate", 2},
       {"models deepseek-v33", 3},
+      {"import megatron tests/import/cases/D10.sh", 0},
+      {"import megatron tests/import/cases/D10.sh --json", 0},
+      {"import megatron", 2},
+      {"import frobnicate tests/import/cases/D10.sh", 2},
+      {"import megatron tests/import/cases/D10.sh --define =1", 2},
+      {"import megatron none.sh", 3},
+      {"import megatron tests/import/cases/D01.sh", 3},
+      {"import megatron tests/import/cases/D10.sh --out /nonexistent/run.yaml", 5},
       {"frobnicate", 2},
       {"simulate", 2},
       {"simulate llama-3.1-8b", 2},
@@ -56,29 +101,51 @@ TEST(CommandLine, KeepsItsExitCodes) {
       {"check " + tiny, 0},
       {"check " + tiny + " --set gpus=20 --set plan.pp=5", 1},
       {"check none.yaml", 3},
-      {"simulate " + tiny + " --cp 2", 4},
+      {"simulate " + tiny + " --ep 2", 4},
       {"simulate " + tiny + " --symbols trace.pftrace", 4},
       // 75,617 ops of two classes are 302,468 on 8 ranks: times 100,000 more than 2e9.
       {"simulate " + std::string(kEight) + " --set jitter.compute_sigma=0.1 --set jitter.samples=100000", 4},
       {"run " + tiny + " --backend cuda", 4},
       {"run " + tiny + " --backend cpu --ranks-as processes", 4},
-      {"sweep " + tiny, 4},
+      {"compare " + tiny, 4},
       {"simulate " + std::string(kEight) + " --set plan.zero=3", 4},
       {"simulate deepseek-v3 --cluster hgx-h100 --gpus 8 --seq 4096 --gbs 8", 4},
-      {"check " + std::string(kEight) + " --set model=gpt3-175b", 4},
+      {"check " + std::string(kEight) + " --set model=mixtral-8x7b", 4},
       {"simulate " + tiny + " --trace /nonexistent/step.pftrace", 5},
       {"run " + std::string(kEight) +
            " --backend cpu --set training.global_batch_size=1024 --set plan.zero=0 --tp 1 --pp 1",
        5},
   };
-  for (const ExitCase& c : cases) {
-    const ProgramRun run = stepcast(c.arguments);
-    EXPECT_EQ(run.exit_code, c.code) << "stepcast " << c.arguments << "\n" << run.err;
-    if (c.code >= 2) {
-      EXPECT_EQ(run.out, "") << c.arguments;
-      EXPECT_NE(run.err, "") << c.arguments;
-    }
-  }
+  expect_exit_codes(cases);
+}
+
+TEST(CommandLine, KeepsTheExitCodesOfComparisons) {
+  const std::string tiny = kTiny;
+  expect_exit_codes({
+      {"sweep " + tiny, 2},
+      {"sweep " + tiny + " --vary plan.tp", 2},
+      {"sweep " + tiny + " --vary plan.tp=1,2", 0},
+      {"sweep " + tiny + " --vary plan.tp=1,,2", 2},
+      {"sweep " + tiny + " --vary tp=1 --vary plan.tp=2", 2},
+      {"sweep " + tiny + " --vary plan.tp=1,2 --format xml", 2},
+      {"sweep " + tiny + " --vary plan.tp=1,2 --sort speed", 2},
+      {"sweep " + tiny + " --vary plan.tp=1,2 --top 0", 2},
+      {"sweep " + tiny + " --vary plan.tpp=1,2", 3},
+      {"sweep none.yaml --vary plan.tp=1,2", 3},
+      {"sweep " + tiny + " --vary plan.pp=3,5", 1},
+      {"diff " + tiny, 2},
+      {"diff", 2},
+      {"diff " + tiny + " none.yaml", 3},
+      {"diff " + tiny + " --set plan.pp=5", 3},
+      {"diff " + tiny + " --set plan.cp=2", 4},
+      {"diff " + tiny + " --set plan.tp=1", 0},
+      {"explain", 0},
+      {"explain bubble", 0},
+      {"explain bubbel", 2},
+      {"calibrations", 0},
+      {"calibrations h100-default", 0},
+      {"calibrations h10O-default", 3},
+  });
 }
 
 TEST(CommandLine, GreetsWithoutArguments) {

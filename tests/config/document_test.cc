@@ -94,5 +94,17 @@ TEST(ParseDocument, SurvivesDeepNesting) {
   EXPECT_TRUE(problem_of(indented).has_value());
 }
 
+TEST(FindPath, FollowsKeysAndNumbers) {
+  const Node root = parse_document("a:\n  b: [x, {c: y}]\n  d: z\n", "f.yaml");
+  ASSERT_NE(find_path(root, "a.b[1].c"), nullptr);
+  EXPECT_EQ(find_path(root, "a.b[1].c")->text, "y");
+  EXPECT_EQ(find_path(root, "a.b[0]")->text, "x");
+  EXPECT_EQ(find_path(root, "a.d")->where.line, 3);
+  EXPECT_EQ(find_path(root, "")->kind, Node::Kind::kMap);
+  for (const char* none : {"b", "a.b[2]", "a.b[-1]", "a.b[x]", "a.b[1", "a.d.e", "a.d[0]", "a.b.c", "a.", "a[0]"}) {
+    EXPECT_EQ(find_path(root, none), nullptr) << none;
+  }
+}
+
 }  // namespace
 }  // namespace stepcast::config

@@ -140,13 +140,44 @@ TEST(Bf16Plans, StayCloseToTheSingleRank) {
   shape.compute = program::DType::kBf16;
   for (const TinyPlan& p :
        {TinyPlan{.name = "tp2_sp_pp2", .tp = 2, .sequence_parallel = true, .pp = 2},
-        TinyPlan{.name = "dp2_zero1", .dp = 2, .zero = 1}, TinyPlan{.name = "dp2_zero3", .dp = 2, .zero = 3}}) {
+        TinyPlan{.name = "dp2_zero1", .dp = 2, .zero = 1}, TinyPlan{.name = "dp2_zero3", .dp = 2, .zero = 3},
+        TinyPlan{.name = "gpt_tp2_sp",
+        .tp = 2,
+        .sequence_parallel = true,
+        .norm = models::NormKind::kLayerNorm,
+        .activation = models::Activation::kGeluTanh,
+        .positions = models::PositionKind::kLearned,
+        .biases = true,
+        .dropout = 0.1,
+        .attention = plan::AttentionKind::kUnfused}}) {
     SCOPED_TRACE(p.name);
     const plan::Scenario scenario = plan::testing::make_scenario(shape, p);
     const Worst worst = compare_step(execute(plan::single_rank_reference(scenario)), execute(scenario), 0);
     EXPECT_LE(worst.loss, 1e-2);
     EXPECT_LE(worst.gradient, 0.1) << worst.parameter;
   }
+}
+
+// The attention of a stack without a fused kernel is the same function, with the same masks: losses within rounding.
+TEST(UnfusedAttention, GivesTheLossesOfTheFusedKernel) {
+  TinyPlan p{.name = "fused", .tp = 2, .positions = models::PositionKind::kAlibi, .dropout = 0.1};
+  const RunRecord fused = execute(plan::testing::make_scenario(TinyShape{}, p));
+  p.attention = plan::AttentionKind::kUnfused;
+  const RunRecord unfused = execute(plan::testing::make_scenario(TinyShape{}, p));
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    const Worst worst = compare_step(fused, unfused, step);
+    EXPECT_LE(worst.loss, 1e-5) << "step " << step + 1;
+    EXPECT_LE(worst.gradient, step == 0 ? 1e-4 : 1e-3) << "step " << step + 1 << ", " << worst.parameter;
+  }
+}
+
+// Dropout acts, and anew in every step: the loss of a step differs from that of the same model without it.
+TEST(Dropout, ChangesTheLoss) {
+  TinyPlan p{.name = "plain"};
+  const RunRecord plain = execute(plan::testing::make_scenario(TinyShape{}, p));
+  p.dropout = 0.5;
+  const RunRecord dropped = execute(plan::testing::make_scenario(TinyShape{}, p));
+  EXPECT_GT(std::abs(dropped.steps[0].loss - plain.steps[0].loss), 1e-4);
 }
 
 // Adam moves parameters: the loss of a fixed batch falls.

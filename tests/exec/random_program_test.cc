@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "program/lifetimes.h"
 #include "tests/exec/tiny_program.h"
+#include "tests/random_cases.h"
 
 namespace stepcast::exec {
 namespace {
@@ -151,7 +152,7 @@ bool same_bytes(const std::vector<float>& a, const float* b) {
 }
 
 TEST(RandomProgram, ComputesWhatAPlainInterpreterComputes) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < stepcast::testing::random_cases(60); ++seed) {
     const program::CheckedProgram checked(random_program(seed, seed % 2 == 0 ? 1 : 2));
     Executor executor(checked, {.poison = true});
     std::vector<std::vector<float>> buffers(kBuffers, std::vector<float>(kCols, 0.0F));
@@ -171,7 +172,7 @@ TEST(RandomProgram, ComputesWhatAPlainInterpreterComputes) {
 }
 
 TEST(RandomProgram, PeaksEqualDerivedLifetimes) {
-  for (std::uint64_t seed = 1000; seed < 1060; ++seed) {
+  for (std::uint64_t seed = 1000; seed < 1000 + stepcast::testing::random_cases(60); ++seed) {
     const program::CheckedProgram checked(random_program(seed, 1));
     const auto& r = checked.program().rank_programs[program::RankProgramId(0)];
     const auto& res = checked.resolution(program::RankProgramId(0));

@@ -47,6 +47,8 @@ class Buffer {
         return write(i, to_bf16(static_cast<float>(value)));
       case DType::kI32:
         return write(i, static_cast<std::int32_t>(value));
+      case DType::kU8:
+        return write(i, static_cast<std::uint8_t>(value));
     }
   }
   double at(std::int64_t i) const {
@@ -59,6 +61,8 @@ class Buffer {
         return static_cast<double>(to_float(read<Bf16>(i)));
       case DType::kI32:
         return read<std::int32_t>(i);
+      case DType::kU8:
+        return read<std::uint8_t>(i);
     }
     return 0;
   }
@@ -102,6 +106,9 @@ struct RunOptions {
   bool accumulate = false;
   std::int64_t index = 0;
   std::int64_t index_count = 1;
+  std::int64_t sample_index = 0;
+  std::int64_t layer = 0;
+  std::int64_t microbatch = 0;
   std::int64_t step = 1;
   std::uint64_t seed = 0;
 };
@@ -118,6 +125,9 @@ inline void run(OpKind kind, const Attributes& attributes, std::initializer_list
                        .accumulate = options.accumulate,
                        .index = options.index,
                        .index_count = options.index_count,
+                       .sample_index = options.sample_index,
+                       .layer = options.layer,
+                       .microbatch = options.microbatch,
                        .step = options.step,
                        .seed = options.seed});
 }

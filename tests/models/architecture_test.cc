@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "base/check.h"
 #include "tests/models/model_files.h"
 
@@ -35,6 +37,73 @@ TEST(CountParameters, AddsUpAHandSizedModel) {
   EXPECT_EQ(n.active, n.total);
   EXPECT_EQ(n.total, 3 * 496 + 80 + 80 + 8);
   EXPECT_EQ(n.matmul, 3 * 480 + 80);
+}
+
+// A layer of GPT-3's kind: ffn 4h, as many key-value heads as heads, biases. qkv 3h^2 + 3h, o h^2 + h, up 4h^2 + 4h,
+// down 4h^2 + h, two layer norms 4h: 12h^2 + 13h (Narayanan et al. 2021, arXiv:2104.04473, equation 2). Plus the table
+// of V rows, that of P positions and the final norm 2h; the head is tied.
+Architecture gpt3(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
+  return {.name = "gpt",
+          .layers = layers,
+          .hidden = hidden,
+          .ffn = 4 * hidden,
+          .heads = heads,
+          .kv_heads = heads,
+          .head_dim = hidden / heads,
+          .vocab = 51200,
+          .padded_vocab = 51200,
+          .max_positions = 2048,
+          .tied_embeddings = true,
+          .norm = NormKind::kLayerNorm,
+          .norm_bias = true,
+          .positions = PositionKind::kLearned,
+          .qkv_bias = true,
+          .attention_output_bias = true,
+          .gated_mlp = false,
+          .activation = Activation::kGeluTanh,
+          .mlp_bias = true};
+}
+
+TEST(CountParameters, GivesGptLayersTheirClosedForm) {
+  for (const auto& [layers, h, heads] : {std::tuple{96L, 12288L, 96L}, std::tuple{24L, 2304L, 24L}}) {
+    const ParameterCount n = count_parameters(gpt3(layers, h, heads));
+    EXPECT_EQ(n.mixers, layers * (4 * h * h + 4 * h));
+    EXPECT_EQ(n.feed_forward, layers * (8 * h * h + 5 * h));
+    EXPECT_EQ(n.positions, 2048 * h);
+    EXPECT_EQ(n.norms, layers * 4 * h + 2 * h);
+    EXPECT_EQ(n.total, layers * (12 * h * h + 13 * h) + (51200 + 2048) * h + 2 * h);
+    EXPECT_EQ(n.matmul, layers * 12 * h * h + 51200 * h);
+  }
+}
+
+// GPT-2's smallest model has 12 layers of 768, 50257 tokens, 1024 positions, a tied head: 124,439,808 parameters as
+// transformers' GPT2LMHeadModel counts them.
+TEST(CountParameters, EqualsTheTotalOfGpt2) {
+  Architecture a = gpt3(12, 768, 12);
+  a.vocab = a.padded_vocab = 50257;
+  a.max_positions = 1024;
+  EXPECT_EQ(count_parameters(a).total, 124439808);
+}
+
+// ALiBi and no positions have no parameters; a squared ReLU has those of GELU; without biases a layer norm keeps its
+// own.
+TEST(CountParameters, LeavesOutWhatAShapeLacks) {
+  Architecture a = gpt3(1, 64, 4);
+  a.activation = Activation::kSquaredRelu;
+  a.positions = PositionKind::kAlibi;
+  const std::int64_t outside = 51200 * 64 + 2 * 64;  // table and final norm
+  EXPECT_EQ(count_parameters(a).total, 12 * 64 * 64 + 13 * 64 + outside);
+  EXPECT_EQ(count_parameters(a).positions, 0);
+  a.qkv_bias = a.attention_output_bias = a.mlp_bias = false;
+  EXPECT_EQ(count_parameters(a).total, 12 * 64 * 64 + 4 * 64 + outside);
+}
+
+// Rotary positions turn pairs of channels; others take an odd head.
+TEST(Problems, OddHeadsNeedOtherThanRotaryPositions) {
+  Architecture a = gpt3(1, 12, 4);
+  EXPECT_TRUE(problems_of(a).empty());
+  a.positions = PositionKind::kRotary;
+  EXPECT_EQ(problems_of(a).size(), 1u);
 }
 
 TEST(CountParameters, CountsATiedTableOnceButItsMatmulStill) {

@@ -33,27 +33,33 @@ const Variant kVariants[] = {
     {"Mamba-2", [](Architecture& a) { a.kinds = {models::LayerKind{.mixer = models::Mixer::kMamba2}}; }},
     {"one block", [](Architecture& a) { a.kinds = {models::LayerKind{.mixer = models::Mixer::kNone}}; }},
     {"without positions", [](Architecture& a) { a.kinds = {models::LayerKind{.rotary = false}}; }},
-    {"biases of attention", [](Architecture& a) { a.qkv_bias = true; }},
-    {"biases of attention", [](Architecture& a) { a.attention_output_bias = true; }},
     {"norms of queries", [](Architecture& a) { a.qk_norm = models::QkNorm::kPerHead; }},
     {"sinks", [](Architecture& a) { a.attention_sinks = true; }},
     {"output gate", [](Architecture& a) { a.attention_output_gate = true; }},
-    {"alibi", [](Architecture& a) { a.positions = models::PositionKind::kAlibi; }},
-    {"learned", [](Architecture& a) { a.positions = models::PositionKind::kLearned; }},
     {"a part of each head", [](Architecture& a) { a.rotary_fraction = 0.5; }},
-    {"LayerNorm", [](Architecture& a) { a.norm = models::NormKind::kLayerNorm; }},
+    {"LayerNorm without bias", [](Architecture& a) { a.norm = models::NormKind::kLayerNorm; }},
+    {"RMSNorm with a bias", [](Architecture& a) { a.norm_bias = true; }},
     {"behind the blocks", [](Architecture& a) { a.norm_placement = models::NormPlacement::kAfter; }},
     {"norm of the embedding", [](Architecture& a) { a.embedding_norm = true; }},
     {"scaled embedding", [](Architecture& a) { a.embedding_scale = 8; }},
-    {"two matrices", [](Architecture& a) { a.gated_mlp = false; }},
-    {"gelu_tanh", [](Architecture& a) { a.activation = models::Activation::kGeluTanh; }},
-    {"biases of the MLP", [](Architecture& a) { a.mlp_bias = true; }},
-    {"dropout", [](Architecture& a) { a.dropout = 0.1; }},
+    {"two matrices with activation silu", [](Architecture& a) { a.gated_mlp = false; }},
+    {"a gated MLP with activation gelu_tanh", [](Architecture& a) { a.activation = models::Activation::kGeluTanh; }},
 };
 
 TEST(ModelSupport, LowersALlama) {
   const Scenario s = testing::make_scenario(testing::TinyShape{}, testing::TinyPlan{.name = "llama"});
   EXPECT_TRUE(unsupported_parts(s.model).empty());
+}
+
+// A window of the sequence's length hides nothing; one token less hides a key.
+TEST(ModelSupport, AWindowActsInLongerSequences) {
+  Scenario s = testing::make_scenario(testing::TinyShape{}, testing::TinyPlan{.name = "window"});
+  s.model.kinds = {models::LayerKind{.mixer = models::Mixer::kWindowAttention}};
+  s.model.window = s.training.sequence_length;
+  EXPECT_TRUE(unsupported_parts(s.model, s.training.sequence_length).empty());
+  EXPECT_EQ(unsupported_parts(s.model).size(), 1u);
+  --s.model.window;
+  EXPECT_EQ(unsupported_parts(s.model, s.training.sequence_length).size(), 1u);
 }
 
 TEST(ModelSupport, RefusesEachVariantByName) {

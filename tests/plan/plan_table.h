@@ -8,7 +8,7 @@
 
 namespace stepcast::plan::testing {
 
-inline std::vector<TinyPlan> plan_table() {
+inline std::vector<TinyPlan> llama_plans() {
   const Recompute full{RecomputeKind::kFull, false, false, false};
   const Recompute norms{RecomputeKind::kSelective, true, false, false};
   const Recompute act{RecomputeKind::kSelective, false, true, false};
@@ -59,7 +59,89 @@ inline std::vector<TinyPlan> plan_table() {
       {.name = "tied_pp2", .pp = 2, .tied = true},
       {.name = "tied_dp2_pp2_zero1", .dp = 2, .pp = 2, .zero = 1, .tied = true},
       {.name = "tied_tp2_pp2", .tp = 2, .pp = 2, .tied = true},
+      {.name = "cp2", .cp = 2},
+      {.name = "cp4", .cp = 4},
+      {.name = "cp2_tp2_sp", .tp = 2, .sequence_parallel = true, .cp = 2},
+      {.name = "cp2_dp2_zero1", .dp = 2, .zero = 1, .cp = 2},
+      {.name = "cp2_dp2_zero3", .dp = 2, .zero = 3, .cp = 2},
+      {.name = "cp2_pp2_micro_batch2", .pp = 2, .micro_batch = 2, .cp = 2},
+      {.name = "cp4_recompute_core", .recompute = core, .cp = 4},
+      {.name = "cp2_allgather", .cp = 2, .cp_comm = ContextComm::kAllGather},
+      {.name = "cp4_allgather", .cp = 4, .cp_comm = ContextComm::kAllGather},
+      {.name = "cp2_tp2_allgather", .tp = 2, .cp = 2, .cp_comm = ContextComm::kAllGather},
+      {.name = "cp2_dp2_allgather", .dp = 2, .cp = 2, .cp_comm = ContextComm::kAllGather},
+      {.name = "cp2_micro_batch2_allgather", .micro_batch = 2, .cp = 2, .cp_comm = ContextComm::kAllGather},
   };
+}
+
+// What sets GPT-style decoders apart, piece by piece and together, each under every way of splitting that treats it
+// differently: biases and norms behind a reduction are replicated over tp, masks depend on rows, heads and samples.
+inline std::vector<TinyPlan> gpt_plans() {
+  using models::Activation;
+  using models::NormKind;
+  using models::PositionKind;
+  const TinyPlan norms{.name = "layer_norm", .norm = NormKind::kLayerNorm};
+  const TinyPlan biases{.name = "biases", .norm = NormKind::kLayerNorm, .biases = true};
+  const TinyPlan gelu{
+      .name = "gelu", .norm = NormKind::kLayerNorm, .activation = Activation::kGeluTanh, .biases = true};
+  const TinyPlan squared_relu{.name = "squared_relu", .activation = Activation::kSquaredRelu};
+  TinyPlan learned = gelu;
+  learned.name = "learned_positions";
+  learned.positions = PositionKind::kLearned;
+  TinyPlan alibi = gelu;
+  alibi.name = "alibi";
+  alibi.positions = PositionKind::kAlibi;
+  TinyPlan dropout = learned;
+  dropout.name = "dropout";
+  dropout.dropout = 0.1;
+  const TinyPlan llama_dropout{.name = "llama_dropout", .dropout = 0.2};
+  TinyPlan unfused = dropout;
+  unfused.name = "unfused";
+  unfused.attention = AttentionKind::kUnfused;
+  TinyPlan unfused_alibi = alibi;
+  unfused_alibi.name = "unfused_alibi";
+  unfused_alibi.attention = AttentionKind::kUnfused;
+  std::vector<TinyPlan> table;
+  for (const TinyPlan& kind :
+       {norms, biases, gelu, squared_relu, learned, alibi, dropout, llama_dropout, unfused, unfused_alibi}) {
+    const auto add = [&](const char* split, auto change) {
+      TinyPlan p = kind;
+      p.name += split;
+      change(p);
+      table.push_back(std::move(p));
+    };
+    add("_tp2_sp", [](TinyPlan& p) { p.tp = 2, p.sequence_parallel = true; });
+    add("_tp2", [](TinyPlan& p) { p.tp = 2; });
+    add("_pp2", [](TinyPlan& p) { p.pp = 2; });
+    add("_dp2_zero1", [](TinyPlan& p) { p.dp = 2, p.zero = 1; });
+  }
+  const auto add = [&](TinyPlan p, const char* name) {
+    p.name = name;
+    table.push_back(std::move(p));
+  };
+  const TinyPlan& gpt = unfused;
+  const auto with = [](TinyPlan p, auto change) {
+    change(p);
+    return p;
+  };
+  const Recompute full{RecomputeKind::kFull, false, false, false};
+  const Recompute core{RecomputeKind::kSelective, false, false, true};
+  const Recompute all_modules{RecomputeKind::kSelective, true, true, true};
+  add(with(gpt, [&](TinyPlan& p) { p.dp = 2, p.recompute = full; }), "gpt_recompute_full");
+  add(with(gpt, [&](TinyPlan& p) { p.tp = 2, p.sequence_parallel = true, p.recompute = core; }), "gpt_recompute_core");
+  add(with(gpt, [&](TinyPlan& p) { p.tp = 2, p.recompute = all_modules; }), "gpt_recompute_all_modules");
+  add(with(dropout, [&](TinyPlan& p) { p.dp = 2, p.recompute = all_modules; }), "gpt_fused_recompute_all_modules");
+  add(with(gpt, [](TinyPlan& p) { p.tp = 2, p.sequence_parallel = true, p.micro_batch = 2; }), "gpt_micro_batch2");
+  add(with(gpt, [](TinyPlan& p) { p.tp = 2, p.pp = 2, p.tied = true; }), "gpt_tied_tp2_pp2");
+  add(with(gpt, [](TinyPlan& p) { p.pp = 2, p.vp = 2; }), "gpt_pp2_vp2");
+  add(with(gpt, [](TinyPlan& p) { p.dp = 2, p.tp = 2, p.sequence_parallel = true, p.zero = 3; }), "gpt_tp2_sp_zero3");
+  return table;
+}
+
+inline std::vector<TinyPlan> plan_table() {
+  std::vector<TinyPlan> table = llama_plans();
+  for (TinyPlan& p : gpt_plans()) table.push_back(std::move(p));
+  return table;
 }
 
 // The same table for a model of another depth: uneven layouts are stretched by `factor` layers per listed one.

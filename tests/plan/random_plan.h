@@ -1,5 +1,5 @@
-// Random small plans within the rules: every degree, schedule, sharding and recompute the lowering knows, up to 8
-// ranks.
+// Random small plans within the rules: every degree, schedule, sharding, recompute and layer the lowering knows,
+// up to 8 ranks.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,20 @@
 #include "tests/plan/tiny_scenario.h"
 
 namespace stepcast::plan::testing {
+
+// Half of the plans are of the Llama kind, the others a mixture of what GPT-style decoders have.
+inline void draw_kind(TinyPlan& p, std::uint64_t seed, std::uint64_t i) {
+  const RandomStream random(seed, "kind" + std::to_string(i));
+  if (random.integer_at(0, 2) == 0) return;
+  p.norm = static_cast<models::NormKind>(random.integer_at(1, 2));
+  constexpr models::Activation kActivations[] = {models::Activation::kSilu, models::Activation::kGeluTanh,
+                                                 models::Activation::kSquaredRelu};
+  p.activation = kActivations[random.integer_at(2, 3)];
+  p.positions = static_cast<models::PositionKind>(random.integer_at(3, 4));
+  p.biases = random.integer_at(4, 2) == 1;
+  p.dropout = random.integer_at(5, 2) == 1 ? 0.1 : 0;
+  p.attention = static_cast<AttentionKind>(random.integer_at(6, 2));
+}
 
 // Plan number `i` of the seeded sequence.
 inline Scenario random_scenario(std::uint64_t seed, std::uint64_t i) {
@@ -55,6 +69,7 @@ inline Scenario random_scenario(std::uint64_t seed, std::uint64_t i) {
   // Interleaved groups of P need P <= M and a last group of at least P: M = P or 2P here.
   const std::int64_t microbatches = p.vp > 1 ? std::int64_t{p.pp} * (1 + pick(2)) : 1 + pick(4);
   shape.global_batch = microbatches * p.micro_batch * p.dp;
+  draw_kind(p, seed, i);
   return make_scenario(shape, p);
 }
 

@@ -20,6 +20,16 @@ struct RuleCase {
 };
 
 const RuleCase kRuleCases[] = {
+    {{"gpus=12", "plan.pp=1", "plan.tp=2", "plan.cp=4"},
+     "gpus",
+     "gpus 12 do not divide by tp * cp * pp = 2 * 4 * 1 = 8",
+     "cp 1, 2, 3, 6 with tp 2",
+     3},
+    {{"gpus=6", "plan.pp=1", "plan.tp=2", "plan.cp=3"},
+     "plan.cp",
+     "does not divide by 2 * cp = 6: each member holds two",
+     "sequence_length",
+     3},
     {{"gpus=6", "plan.pp=1", "plan.tp=4"}, "gpus", "gpus 6 do not divide by tp * pp = 4 * 1 = 4", "gpus 4 or 8", 3},
     {{"gpus=65", "plan.tp=1", "plan.pp=1", "training.global_batch_size=65"},
      "gpus",
@@ -35,7 +45,7 @@ const RuleCase kRuleCases[] = {
     {{"gpus=6", "plan.dp=1"}, "gpus", "gpus 6 do not divide by tp * pp = 2 * 2 = 4", "gpus 4 or 8", 3},
     {{"gpus=4", "plan.pp=1", "plan.zero=3", "model.tie_word_embeddings=true"},
      "plan.zero",
-     "zero 3 with tied embeddings and dp 2",
+     "zero 3 with tied embeddings and dp * cp = 2",
      "zero 0 or 1",
      4},
     {{"plan.layout=[1, 3]", "plan.layers_per_virtual_stage=2"},

@@ -157,6 +157,11 @@ TEST(ScenarioCluster, PointsToWhatIsWrong) {
       {"cluster.nic.rate=200", "cluster.nic.rate", "no unit"},
       {"cluster.gpus_per_node=0", "cluster.gpus_per_node", "at least 1"},
       {"cluster.nic.efficiency=1.5", "cluster.nic.efficiency", "at most 1"},
+      {"cluster.nic.per_gpu=0.3", "cluster.nic.per_gpu", "from 1 to 1024, or 1/k"},
+      {"cluster.nic.per_gpu=2000", "cluster.nic.per_gpu", "above 0, at most 1024"},
+      {"cluster.nic.per_gpu=0.125", "cluster.nic.per_gpu", "a k that divides 4"},
+      {"cluster.fabric.oversubscription=0.5", "cluster.fabric.oversubscription", "at least 1, at most 1000000"},
+      {"cluster.fabric.oversubscription=1e7", "cluster.fabric.oversubscription", "at least 1, at most 1000000"},
       {"cluster=[1]", "cluster", "expected a struct"},
       {"cluster=", "cluster", "empty"},
   };
@@ -169,6 +174,39 @@ TEST(ScenarioCluster, PointsToWhatIsWrong) {
     EXPECT_NE(text.find(c.help), std::string::npos) << text;
     EXPECT_EQ(Error(problems).exit_code(), 3);
   }
+}
+
+// The run's cluster block starts at line 4: its cables are lines 8 to 11.
+TEST(ScenarioCluster, PointsToTheCableThatIsWrong) {
+  const std::string run = with_cluster(R"(cluster:
+  base: ./plant.yaml
+  fabric:
+    kind: custom
+    cables:
+      - {a: node0, b: leaf0, rate: 400 Gb/s}
+      - {a: node1.nic4, b: leaf0, rate: 400 Gb/s}
+      - {a: leaf0, b: leaf0, rate: 400 Gb/s}
+      - {a: leaf0, b: node4, rate: 400 Gb/s})");
+  const std::vector<Problem> problems = plant_problems({}, run);
+  ASSERT_EQ(problems.size(), 2u) << to_text(problems);
+  EXPECT_EQ(problems[0].where.field, "cluster.fabric.cables[1].a");
+  EXPECT_EQ(problems[0].where.line, 10);
+  EXPECT_TRUE(problems[0].where.file.ends_with("run.yaml"));
+  EXPECT_EQ(problems[1].where.field, "cluster.fabric.cables[3].b");
+  EXPECT_EQ(problems[1].where.line, 12);
+  EXPECT_EQ(problems[1].help, std::vector<std::string>{"nodes are 0 to 3"});
+}
+
+TEST(ScenarioCluster, PointsToTheCablesWhereANodeHasNone) {
+  const std::string run = with_cluster(
+      "cluster: {base: ./plant.yaml, fabric: {kind: custom, cables: [{a: node0, b: hub, rate: 1 GB/s}, "
+      "{a: node1, b: hub, rate: 1 GB/s}, {a: node3, b: hub, rate: 1 GB/s}]}}");
+  const std::vector<Problem> problems = plant_problems({}, run);
+  ASSERT_EQ(problems.size(), 1u) << to_text(problems);
+  EXPECT_EQ(problems[0].message, "no cable leads to node 2");
+  EXPECT_EQ(problems[0].where.field, "cluster.fabric.cables");
+  EXPECT_EQ(problems[0].where.line, 4);
+  EXPECT_EQ(problems[0].help, std::vector<std::string>{"such as {a: node2, b: hub, rate: 400 Gb/s}"});
 }
 
 // Figures without effect so far may be repeated, not changed.

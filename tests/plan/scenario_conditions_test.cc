@@ -140,6 +140,20 @@ TEST(Perturb, RefusesWhatNamesNothingOrChangesNothing) {
   EXPECT_EQ(exit_code_of(kTiny, {"perturb={node: 0, compute: 2}"}), 0);
 }
 
+// Four nodes of two: the job leaves node 1 out, so its NICs matter to no one; without node 2's there is no way out of
+// it.
+TEST(Perturbations, JudgeTheNodesOfTheJobOnly) {
+  const std::vector<std::string> elsewhere = {"placement.exclude=[1]"};
+  const Scenario s =
+      perturbed("- {node: 1, down: true}\n- {node: 1, compute: 2}\n- {node: 2, compute: 3}\n", elsewhere);
+  EXPECT_EQ(devices(s), (Devices{4, 5}));
+  const std::vector<Problem> problems = problems_of(std::string(kFour) + "- {node: 2, down: true}\n", elsewhere);
+  ASSERT_EQ(problems.size(), 1u) << to_text(problems);
+  EXPECT_EQ(problems[0].message, "all NICs of node 2 are down");
+  EXPECT_EQ(problems[0].where.field, "perturb");
+  EXPECT_GT(problems[0].where.line, 0);
+}
+
 const std::string kPlain = std::string(kFour).substr(0, std::string(kFour).rfind("perturb"));
 
 TEST(Placement, IsContiguousUnlessSaid) {
@@ -248,6 +262,22 @@ TEST(JitterKey, IsNothingUnlessASigmaIsGiven) {
   EXPECT_EQ(exit_code_of(kTiny, {"jitter=some"}), 3);
 }
 
+TEST(JobKey, IsATotalOfTokens) {
+  EXPECT_FALSE(read_tiny({}).scenario.job.has_value());
+  const ReadScenario read = read_tiny({"job={tokens: 15 Ttok, price: 2.5 $/GPU-h}"});
+  ASSERT_TRUE(read.scenario.job.has_value());
+  EXPECT_DOUBLE_EQ(read.scenario.job->tokens, 15e12);
+  ASSERT_TRUE(read.scenario.job->price.has_value());
+  EXPECT_DOUBLE_EQ(*read.scenario.job->price, 2.5);
+  EXPECT_DOUBLE_EQ(read.scenario.job->pue, 1.1);
+  EXPECT_EQ(find_value(read, "job.pue")->origin, "default");
+  EXPECT_FALSE(read_tiny({"job.tokens=1 Gtok"}).scenario.job->price.has_value());
+  EXPECT_EQ(read_tiny({"job.price=2.5 $/GPU-h"}).warnings.size(), 1u);
+  EXPECT_EQ(exit_code_of(kTiny, {"job.tokens=15"}), 3);
+  EXPECT_EQ(exit_code_of(kTiny, {"job={tokens: 1 Ttok, pue: 0.9}"}), 3);
+  EXPECT_EQ(exit_code_of(kTiny, {"job={tokens: 1 Ttok, spares: 8}"}), 4);
+}
+
 TEST(Environment, KeepsWhatActsAndNotesTheRest) {
   const ReadScenario read =
       read_tiny({"stack.env={NCCL_ALGO: Ring, NCCL_NVLS_ENABLE: 0, NCCL_DEBUG: INFO, CUDA_DEVICE_MAX_CONNECTIONS: 1}"});
@@ -257,6 +287,17 @@ TEST(Environment, KeepsWhatActsAndNotesTheRest) {
   EXPECT_EQ(read.notes[0], "stack.env: without influence here: CUDA_DEVICE_MAX_CONNECTIONS, NCCL_DEBUG");
   EXPECT_TRUE(read_tiny({"stack.env={NCCL_PROTO: LL128, NCCL_MAX_CTAS: 8}"}).notes.empty());
   EXPECT_EQ(exit_code_of(kTiny, {"stack.env={NCCL_ALGO: [Ring]}"}), 3);
+}
+
+// kTiny has nine lines.
+TEST(Environment, KnowsWhereEachVariableWasGiven) {
+  const ReadScenario read = read_text(std::string(kTiny) + "stack:\n  env:\n    NCCL_PROTO: LL\n    NCCL_ALGO: Ring\n");
+  ASSERT_EQ(read.environment_at.size(), 2u);
+  const Location& at = read.environment_at.at("NCCL_ALGO");
+  EXPECT_EQ(at.line, 13);
+  EXPECT_EQ(at.field, "stack.env.NCCL_ALGO");
+  EXPECT_TRUE(at.file.ends_with("run.yaml")) << at.file;
+  EXPECT_EQ(read_tiny({"stack.env.NCCL_ALGO=Ring"}).environment_at.at("NCCL_ALGO").line, 0);
 }
 
 }  // namespace

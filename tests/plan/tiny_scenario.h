@@ -1,4 +1,4 @@
-// Small Llama-shaped scenarios, built without files, for tests that lower, simulate and execute plans.
+// Small scenarios, of the Llama or the GPT kind, built without files, for tests that lower, simulate and execute plans.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,15 @@ struct TinyPlan {
   std::int64_t bucket_elements = 4000;    // several buckets for the tiny model
   bool tied = false;
   bool overlap = true;
+  std::int32_t cp = 1;
+  ContextComm cp_comm = ContextComm::kP2p;
+  // Of the GPT kind: the Llama's unless said otherwise.
+  models::NormKind norm = models::NormKind::kRmsNorm;         // a LayerNorm has a bias
+  models::Activation activation = models::Activation::kSilu;  // SiLU is gated, others are not
+  models::PositionKind positions = models::PositionKind::kRotary;
+  bool biases = false;
+  double dropout = 0;
+  AttentionKind attention = AttentionKind::kFused;
 };
 
 // Learning rate 1e-3, betas 0.9 and 0.95, eps 1e-8, initial std 0.02, clipping at norm 1.
@@ -57,6 +66,13 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.model.padded_vocab = shape.vocab;
   s.model.max_positions = 2048;
   s.model.tied_embeddings = shape.tied || p.tied;
+  s.model.norm = p.norm;
+  s.model.norm_bias = p.norm == models::NormKind::kLayerNorm;
+  s.model.activation = p.activation;
+  s.model.gated_mlp = p.activation == models::Activation::kSilu;
+  s.model.positions = p.positions;
+  s.model.qkv_bias = s.model.attention_output_bias = s.model.mlp_bias = p.biases;
+  if (p.positions == models::PositionKind::kLearned) s.model.max_positions = shape.sequence + 4;
   s.cluster.name = "test";
   s.cluster.node.devices = 64;
   s.cluster.node.scale_up.domain = 64;
@@ -66,16 +82,20 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.cluster.node.device.memory = Bytes(std::int64_t{1} << 30);
   s.cluster.node.device.memory_bandwidth = BytesPerSecond(1e9);
   s.cluster.node.host_link = BytesPerSecond(1e9);
-  s.gpus = std::int64_t{p.dp} * p.tp * p.pp;
+  s.gpus = std::int64_t{p.dp} * p.tp * p.cp * p.pp;
   s.training.sequence_length = shape.sequence;
   s.training.global_batch_size = shape.global_batch;
   s.training.compute = shape.compute;
   s.training.master_weights = shape.compute != program::DType::kF32;
   s.training.seed = 7;
+  s.training.dropout = p.dropout;
+  s.attention = p.attention;
   s.plan.tp = p.tp;
   s.plan.pp = p.pp;
   s.plan.vp = p.vp;
   s.plan.dp = p.dp;
+  s.plan.cp = p.cp;
+  s.plan.cp_comm = p.cp_comm;
   s.plan.sequence_parallel = p.sequence_parallel;
   s.plan.zero = p.zero;
   s.plan.fsdp.reshard_after_forward = p.reshard;

@@ -110,6 +110,7 @@ std::vector<Change> changes_of_segments() {
         op(p).parts = {{0, false, RoleId(0), 0, Channel::kGradient}};
       },
       [](Program& p) { op(p).index_role = RoleId(0); },
+      [](Program& p) { op(p).sample_role = RoleId(0); },
       [](Program& p) { op(p).timing_index = true; },
       [](Program& p) { op(p).symbol = SymbolId(0); },
   };

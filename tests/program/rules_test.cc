@@ -28,9 +28,10 @@ TEST(CheckOperands, RefusesEveryOtherAccess) {
       for (const Access access : {Access::kRead, Access::kWrite, Access::kAccumulate}) {
         SampleOp changed = s;
         changed.op.operands[i].access = access;
-        // A matmul may write or accumulate its result, adam its weight.
-        const bool either = (s.op.kind == OpKind::kMatmul && i == 2) || (s.op.kind == OpKind::kAdam && i == 5);
-        const bool fits = access == s.op.operands[i].access || (either && access == Access::kAccumulate);
+        // A matmul may write or accumulate its result, adam its weight, attention to a share the queries' gradient; its
+        // output and log-sum-exp go together.
+        const bool either = accumulable_operand(s.op.kind) == i && s.op.kind != OpKind::kShareAttentionForward;
+        const bool fits = access == s.op.operands[i].access || (either && access != Access::kRead);
         EXPECT_EQ(check_operands(changed.op, changed.types).empty(), fits) << s.op.name << " operand " << i;
       }
     }
@@ -43,8 +44,12 @@ TEST(CheckOperands, RefusesAnotherNumberOfOperands) {
     more.op.operands.push_back({false, 0, Access::kRead});
     more.types.push_back(testing::f32({1}));
     EXPECT_NE(check_operands(more.op, more.types), "") << s.op.name;
-    // Optional last operands: the residual of a norm's backward, the weight of adam.
-    const bool last_is_optional = s.op.kind == OpKind::kRmsNormBackwardInput || s.op.kind == OpKind::kAdam;
+    // Optional last operands: the residual of a norm's backward, the weight of adam, the bias before an activation.
+    const std::set<OpKind> optional = {
+        OpKind::kRmsNormBackwardInput, OpKind::kLayerNormBackwardInput, OpKind::kAdam,
+        OpKind::kGeluForward,          OpKind::kGeluBackward,           OpKind::kSquaredReluForward,
+        OpKind::kSquaredReluBackward};
+    const bool last_is_optional = optional.contains(s.op.kind);
     if (s.types.empty()) continue;
     SampleOp fewer = s;
     fewer.op.operands.pop_back();
@@ -124,6 +129,14 @@ TEST(CheckOperands, RefusesAttributesThatDoNotFit) {
   EXPECT_FALSE(passes(OpKind::kRotaryForward, [](SampleOp& s) { s.op.attributes.value = 0; }));
   EXPECT_FALSE(passes(OpKind::kAttentionForward, [](SampleOp& s) { s.op.attributes.batch = 3; }));
   EXPECT_FALSE(passes(OpKind::kAttentionForward, [](SampleOp& s) { s.op.attributes.kv_heads = 0; }));
+  EXPECT_FALSE(passes(OpKind::kAttentionForward, [](SampleOp& s) { s.op.attributes.value = 1; }));
+  EXPECT_FALSE(passes(OpKind::kAttentionForward, [](SampleOp& s) { s.op.attributes.value = 0.1; }));  // no microbatches
+  EXPECT_FALSE(passes(OpKind::kAttentionForward, [](SampleOp& s) { s.op.attributes.count = -1; }));
+  EXPECT_FALSE(passes(OpKind::kLayerNormForward, [](SampleOp& s) { s.op.attributes.value = 0; }));
+  EXPECT_FALSE(passes(OpKind::kBiasDropoutAdd, [](SampleOp& s) { s.op.attributes.value = 0; }));  // with a mask
+  EXPECT_FALSE(passes(OpKind::kDropoutBackward, [](SampleOp& s) { s.op.attributes.value = 0; }));
+  EXPECT_FALSE(passes(OpKind::kSoftmaxForward, [](SampleOp& s) { s.op.attributes = {.count = 8}; }));
+  EXPECT_FALSE(passes(OpKind::kAdd, [](SampleOp& s) { s.op.sample_role = RoleId(0); }));
   EXPECT_FALSE(passes(OpKind::kTokenLoad, [](SampleOp& s) { s.op.attributes.count = 1; }));
   EXPECT_FALSE(passes(OpKind::kTokenLoad, [](SampleOp& s) { s.op.attributes.vocab = 0; }));
   EXPECT_FALSE(passes(OpKind::kAllReduce, [](SampleOp& s) { s.op.group.reset(); }));
@@ -136,6 +149,21 @@ TEST(CheckOperands, RefusesAttributesThatDoNotFit) {
   EXPECT_FALSE(passes(OpKind::kAdd, [](SampleOp& s) { s.op.timing_index = true; }));
   EXPECT_FALSE(passes(OpKind::kAllGather, [](SampleOp& s) { s.op.member_counts = {12, 11}; }));  // of 24
   EXPECT_TRUE(passes(OpKind::kAllGather, [](SampleOp& s) { s.op.member_counts = {12, 12}; }));
+}
+
+// A bias of a matmul belongs to a result that is written, has as many elements as it has columns, and is read.
+TEST(CheckOperands, LetsAMatmulAddABias) {
+  using testing::bf16;
+  SampleOp s = testing::sample(OpKind::kMatmul, {{Access::kRead, bf16({2, 5})},
+                                                 {Access::kRead, bf16({3, 5})},
+                                                 {Access::kWrite, bf16({2, 3})},
+                                                 {Access::kRead, bf16({3})}});
+  EXPECT_EQ(check_operands(s.op, s.types), "");
+  s.types[3] = bf16({2});
+  EXPECT_NE(check_operands(s.op, s.types), "");
+  s.types[3] = bf16({3});
+  s.op.operands[2].access = Access::kAccumulate;
+  EXPECT_NE(check_operands(s.op, s.types), "");
 }
 
 TEST(CheckOperands, AcceptsGatherAndScatterInPlace) {
@@ -208,7 +236,7 @@ TEST(OpKinds, NamesReadBack) {
     const auto kind = static_cast<OpKind>(i);
     EXPECT_EQ(op_kind_from(to_string(kind)), kind);
   }
-  EXPECT_EQ(op_kind_from("softmax"), std::nullopt);
+  EXPECT_EQ(op_kind_from("convolution"), std::nullopt);
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ inline constexpr Access A = Access::kAccumulate;
 inline TensorType bf16(Shape s) { return {DType::kBf16, s}; }
 inline TensorType f32(Shape s) { return {DType::kF32, s}; }
 inline TensorType i32(Shape s) { return {DType::kI32, s}; }
+inline TensorType u8(Shape s) { return {DType::kU8, s}; }
 
 inline std::vector<SampleOp> layer_samples() {
   std::vector<SampleOp> all;
@@ -71,6 +72,22 @@ inline std::vector<SampleOp> layer_samples() {
     a.batch = 2;
     if (rotary) a.value = 10000;
   }
+  // Context parallelism over two members: shares of 4 of 8 rows.
+  const TensorType kv = bf16({4, 4});
+  const auto share = [&](OpKind kind, const std::vector<SampleOperand>& operands) {
+    Attributes& a = add(kind, operands);
+    a.heads = 2;
+    a.kv_heads = 1;
+    a.head_dim = 2;
+    a.batch = 2;
+    all.back().op.index_role = RoleId(0);
+  };
+  share(OpKind::kOwnRows, {{R, bf16({8, 6})}, {W, x}});
+  share(OpKind::kKvExtract, {{R, qkv}, {W, kv}});
+  share(OpKind::kKvAccumulate, {{R, kv}, {A, qkv}});
+  share(OpKind::kShareAttentionForward, {{R, qkv}, {R, bf16({8, 4})}, {W, attn}, {W, lse}});
+  share(OpKind::kShareAttentionForward, {{R, qkv}, {R, kv}, {A, attn}, {A, lse}});
+  share(OpKind::kShareAttentionBackward, {{R, attn}, {R, qkv}, {R, kv}, {R, attn}, {R, lse}, {A, qkv}, {W, kv}});
   add(OpKind::kSwiGluForward, {{R, bf16({4, 16})}, {W, bf16({4, 8})}});
   add(OpKind::kSwiGluBackward, {{R, bf16({4, 8})}, {R, bf16({4, 16})}, {W, bf16({4, 16})}});
   const TensorType logits = bf16({4, 10});
@@ -79,6 +96,49 @@ inline std::vector<SampleOp> layer_samples() {
   add(OpKind::kCrossEntropySum, {{R, logits}, {R, rstd}, {R, tokens}, {W, sums}});
   add(OpKind::kCrossEntropyLoss, {{R, rstd}, {R, sums}, {A, f32({1})}}).value = 0.25;
   add(OpKind::kCrossEntropyBackward, {{R, rstd}, {R, sums}, {R, tokens}, {A, logits}}).value = 0.25;
+  return all;
+}
+
+// Scores of 2 sequences, 2 heads: [4, 2, 2].
+inline std::vector<SampleOp> gpt_samples() {
+  std::vector<SampleOp> all;
+  const auto add = [&](OpKind kind, const std::vector<SampleOperand>& operands, double value = 0) {
+    all.push_back(sample(kind, operands));
+    Attributes& a = all.back().op.attributes;
+    a.heads = 2;
+    a.kv_heads = 1;
+    a.head_dim = 2;
+    a.batch = 2;
+    a.microbatches = 1;
+    a.value = value;
+  };
+  const TensorType x = bf16({4, 6});
+  const TensorType vector = bf16({6});
+  const TensorType gradient = f32({6});
+  const TensorType stats = f32({2, 4});
+  add(OpKind::kLayerNormForward, {{R, x}, {R, vector}, {R, vector}, {W, x}, {W, stats}}, 1e-5);
+  add(OpKind::kLayerNormBackwardInput, {{R, x}, {R, x}, {R, stats}, {R, vector}, {W, x}, {R, x}});
+  add(OpKind::kLayerNormBackwardWeight, {{R, x}, {R, x}, {R, stats}, {A, gradient}, {A, gradient}});
+  add(OpKind::kBiasBackward, {{R, x}, {A, gradient}});
+  for (const OpKind kind : {OpKind::kGeluForward, OpKind::kSquaredReluForward})
+    add(kind, {{R, x}, {W, x}, {R, vector}});
+  for (const OpKind kind : {OpKind::kGeluBackward, OpKind::kSquaredReluBackward}) {
+    add(kind, {{R, x}, {R, x}, {W, x}, {R, vector}});
+  }
+  add(OpKind::kBiasDropoutAdd, {{R, x}, {R, vector}, {R, x}, {W, x}, {W, u8({4, 6})}}, 0.1);
+  add(OpKind::kDropoutForward, {{R, x}, {W, x}, {W, u8({4, 6})}}, 0.1);
+  add(OpKind::kDropoutBackward, {{R, x}, {R, u8({4, 6})}, {W, x}}, 0.1);
+  add(OpKind::kPositionForward, {{R, bf16({10, 6})}, {A, x}});
+  add(OpKind::kPositionBackward, {{R, x}, {A, f32({10, 6})}});
+  const TensorType qkv = bf16({4, 8});
+  const TensorType scores = bf16({4, 2, 2});
+  const TensorType out = bf16({4, 4});
+  add(OpKind::kAttentionScoresForward, {{R, qkv}, {W, scores}});
+  add(OpKind::kAttentionScoresBackward, {{R, scores}, {R, qkv}, {A, qkv}});
+  add(OpKind::kSoftmaxForward, {{R, scores}, {W, scores}});
+  add(OpKind::kSoftmaxBackward, {{R, scores}, {A, scores}});
+  add(OpKind::kAttentionContextForward, {{R, scores}, {R, qkv}, {W, out}});
+  add(OpKind::kAttentionContextBackward, {{R, out}, {R, scores}, {R, qkv}, {W, scores}, {W, qkv}});
   return all;
 }
 
@@ -115,6 +175,7 @@ inline std::vector<SampleOp> other_samples() {
 
 inline std::vector<SampleOp> all_samples() {
   std::vector<SampleOp> all = layer_samples();
+  for (SampleOp& s : gpt_samples()) all.push_back(std::move(s));
   for (SampleOp& s : other_samples()) all.push_back(std::move(s));
   return all;
 }

@@ -23,6 +23,7 @@ inline Segment segment_of_all_kinds() {
   gather.member_counts = {3, 0, 5};
   gather.channel = Channel::kWeights;
   gather.index_role = RoleId(1);
+  gather.sample_role = RoleId(1);
   gather.timing_index = true;
   gather.symbol = SymbolId(0);
   gather.attributes.form = MatmulForm::kTN;
@@ -67,6 +68,7 @@ inline Program sample_program() {
   p.symbols.push({"rows", 4});
   p.parameters.push({"layers.0.wqkv", 8, 6, Init::kNormal, 0.02});
   p.parameters.push({"layers.0.norm", 1, 6, Init::kOnes, 0});
+  p.parameters.push({"layers.0.norm_bias", 1, 6, Init::kZeros, 0});
   const SegmentId segment = p.segments.push(segment_of_all_kinds());
   const RankProgramId r = p.rank_programs.push(sample_rank_program(segment));
   p.rank_programs.push({});

@@ -7,6 +7,7 @@
 #include "tests/fuzz/mutate.h"
 #include "tests/program/sample_program.h"
 #include "tests/program/sketch.h"
+#include "tests/random_cases.h"
 
 namespace stepcast::program {
 namespace {
@@ -38,9 +39,10 @@ const std::vector<std::string> kWords = {
 
 TEST(TextFuzz, ParsesOrThrowsErrorAndRoundTripsWhatItParses) {
   const fuzz::Mutator mutator(20240611, {to_text(testing::sample_program()), to_text(small_sound_program())}, kWords);
-  int parsed = 0;
-  int sound = 0;
-  for (std::uint64_t i = 0; i < 6000; ++i) {
+  std::uint64_t parsed = 0;
+  std::uint64_t sound = 0;
+  const std::uint64_t cases = stepcast::testing::random_cases(6000);
+  for (std::uint64_t i = 0; i < cases; ++i) {
     const std::string text = mutator.text_at(i);
     try {
       Program p = parse_text(text, "fuzz.txt");
@@ -55,9 +57,9 @@ TEST(TextFuzz, ParsesOrThrowsErrorAndRoundTripsWhatItParses) {
     }
   }
   // Mutations of each outcome occur.
-  EXPECT_GT(parsed, 500);
-  EXPECT_GT(sound, 50);
-  EXPECT_LT(parsed, 5500);
+  EXPECT_GT(parsed, cases / 12);
+  EXPECT_GT(sound, cases / 120);
+  EXPECT_LT(parsed, cases / 12 * 11);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST(Text, SaysFileLineAndWhatWasExpected) {
   EXPECT_EQ(problems[0].where.line, 3);
   EXPECT_EQ(problems[0].message, "expected a quoted string, found \"tp\"");
   EXPECT_EQ(problems[1].where.line, 5);
-  EXPECT_EQ(problems[1].message, "expected an element type (f32, bf16, f64, i32), found \"f16\"");
+  EXPECT_EQ(problems[1].message, "expected an element type (f32, bf16, f64, i32, u8), found \"f16\"");
 }
 
 TEST(Text, RefusesMalformedLines) {

@@ -52,6 +52,44 @@ TEST(WorkOf, CountsCausalAttention) {
   EXPECT_EQ(work(OpKind::kAttentionForward).written.count, 64);
 }
 
+// Nothing is halved where scores are materialised. T 4, s 2, 2 heads of 2, 1 kv head: 2*4*2*4 = 64 FLOP a matmul, two
+// of them backward. Scores are [4,2,2] bf16, 32 B; of qkv [4,8] they touch 6 columns, 48 B, and the context 2, 16 B.
+TEST(WorkOf, CountsAttentionOnMaterialisedScores) {
+  const Work scores = work(OpKind::kAttentionScoresForward);
+  EXPECT_EQ(scores.flops.count, 64);
+  EXPECT_EQ(scores.k, 2);
+  EXPECT_EQ(scores.read.count, 48);
+  EXPECT_EQ(scores.written.count, 32);
+  const Work scores_backward = work(OpKind::kAttentionScoresBackward);
+  EXPECT_EQ(scores_backward.flops.count, 128);
+  EXPECT_EQ(scores_backward.k, 2);  // the harmonic mean of 2 channels and 2 keys
+  EXPECT_EQ(scores_backward.read.count, 32 + 48);
+  EXPECT_EQ(scores_backward.written.count, 48);  // filled, not added to
+  const Work context = work(OpKind::kAttentionContextForward);
+  EXPECT_EQ(context.flops.count, 64);
+  EXPECT_EQ(context.read.count, 32 + 16);
+  EXPECT_EQ(context.written.count, 32);
+  const Work context_backward = work(OpKind::kAttentionContextBackward);
+  EXPECT_EQ(context_backward.flops.count, 128);
+  EXPECT_EQ(context_backward.read.count, 32 + 32 + 16);
+  EXPECT_EQ(context_backward.written.count, 32 + 16);
+  // The softmax's gradient is made in place: probabilities and gradient read, gradient written.
+  EXPECT_EQ(work(OpKind::kSoftmaxBackward).read.count, 64);
+  EXPECT_EQ(work(OpKind::kSoftmaxBackward).written.count, 32);
+}
+
+// x is [4,6] bf16, 48 B; a bias 12 B; a mask one byte an element, 24 B. Two sequences of 2 touch 2 of 10 positions, 24
+// B.
+TEST(WorkOf, CountsWhatFusedGptKernelsMove) {
+  EXPECT_EQ(work(OpKind::kBiasDropoutAdd).read.count, 48 + 12 + 48);
+  EXPECT_EQ(work(OpKind::kBiasDropoutAdd).written.count, 48 + 24);
+  EXPECT_EQ(work(OpKind::kDropoutBackward).read.count, 48 + 24);
+  EXPECT_EQ(work(OpKind::kGeluForward).read.count, 48 + 12);
+  EXPECT_EQ(work(OpKind::kPositionForward).read.count, 24 + 48);
+  EXPECT_EQ(work(OpKind::kPositionForward).written.count, 48);
+  EXPECT_EQ(work(OpKind::kPositionBackward).written.count, 48);  // 2 rows of 6 f32
+}
+
 TEST(WorkOf, CountsOnlyTheRowsAnEmbeddingTouches) {
   // 4 tokens of i32 and 4 rows of 6 bf16: 16 + 48 B read, 48 written, though the table has 10 rows.
   EXPECT_EQ(work(OpKind::kEmbeddingForward).read.count, 64);

@@ -6,12 +6,13 @@
 
 #include "base/random.h"
 #include "sim/prediction.h"
+#include "tests/random_cases.h"
 #include "tests/sim/random_program.h"
 
 namespace stepcast::sim {
 namespace {
 
-constexpr std::uint64_t kPrograms = 400;
+const std::uint64_t kPrograms = stepcast::testing::random_cases(400);
 
 HashedCosts costs_of(std::uint64_t seed) {
   HashedCosts costs(seed);
@@ -67,7 +68,7 @@ TEST(ContentionProperty, ContentionHardlyEverShortensAStep) {
 }
 
 TEST(ContentionProperty, WithoutDemandsNothingChanges) {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < stepcast::testing::random_cases(100); ++seed) {
     const program::CheckedProgram p = random_program({.seed = seed, .symmetry = Symmetry::kNone, .actions = 40});
     const HashedCosts costs(seed);
     const Prediction with = simulate(p, costs, {});

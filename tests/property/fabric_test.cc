@@ -11,13 +11,14 @@
 #include "sim/cost/analytic.h"
 #include "sim/prediction.h"
 #include "tests/plan/random_plan.h"
+#include "tests/random_cases.h"
 #include "tests/sim/shipped_calibration.h"
 
 namespace stepcast {
 namespace {
 
 constexpr std::uint64_t kSeed = 20261130;
-constexpr std::uint64_t kPlans = 250;
+const std::uint64_t kPlans = stepcast::testing::random_cases(250);
 
 class Draws {
  public:

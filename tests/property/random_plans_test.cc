@@ -15,6 +15,7 @@
 #include "sim/prediction.h"
 #include "tests/plan/random_plan.h"
 #include "tests/property/simple_costs.h"
+#include "tests/random_cases.h"
 
 namespace stepcast {
 namespace {
@@ -54,7 +55,7 @@ class ScaledCosts final : public sim::CostModel {
 // The engine and its oracle, folded and not, on 1,000 plans.
 TEST(RandomPlans, EngineEqualsRelaxationAndFoldingIsExact) {
   const testing::SimpleCosts costs;
-  for (std::uint64_t i = 0; i < 1000; ++i) {
+  for (std::uint64_t i = 0; i < testing::random_cases(1000); ++i) {
     SCOPED_TRACE("seed " + std::to_string(kSeed) + " plan " + std::to_string(i));
     const program::CheckedProgram p = random_program(i);
     const testing::SimpleCosts uneven(/*slow_device=*/static_cast<std::int32_t>(i % 8));
@@ -75,7 +76,7 @@ TEST(RandomPlans, EngineEqualsRelaxationAndFoldingIsExact) {
 // A step is never shorter than any stream's own work, and the parts of every rank's step sum to it.
 TEST(RandomPlans, StepCoversEveryStreamAndPartsSum) {
   const testing::SimpleCosts costs;
-  for (std::uint64_t i = 0; i < 300; ++i) {
+  for (std::uint64_t i = 0; i < testing::random_cases(300); ++i) {
     SCOPED_TRACE("seed " + std::to_string(kSeed) + " plan " + std::to_string(i));
     const program::CheckedProgram p = random_program(i);
     const sim::Prediction prediction = sim::simulate(p, costs, {});
@@ -92,7 +93,7 @@ TEST(RandomPlans, StepCoversEveryStreamAndPartsSum) {
 
 // Without contention, a faster device or a faster link never slows a step.
 TEST(RandomPlans, FasterPartsNeverSlowAStep) {
-  for (std::uint64_t i = 0; i < 200; ++i) {
+  for (std::uint64_t i = 0; i < testing::random_cases(200); ++i) {
     SCOPED_TRACE("seed " + std::to_string(kSeed) + " plan " + std::to_string(i));
     const program::CheckedProgram p = random_program(i);
     const auto step = [&](std::int64_t local, std::int64_t message) {
@@ -108,7 +109,7 @@ TEST(RandomPlans, FasterPartsNeverSlowAStep) {
 
 // Every byte sent is received: per ordered pair of ranks, role and channel.
 TEST(RandomPlans, EveryByteSentIsReceived) {
-  for (std::uint64_t i = 0; i < 300; ++i) {
+  for (std::uint64_t i = 0; i < testing::random_cases(300); ++i) {
     const program::CheckedProgram checked = random_program(i);
     const program::Program& p = checked.program();
     std::map<std::tuple<std::uint32_t, std::uint32_t, int>, std::int64_t> balance;
@@ -139,7 +140,7 @@ TEST(RandomPlans, EveryByteSentIsReceived) {
 TEST(RandomPlans, ExecuteWithoutAHang) {
   exec::ExecOptions options;
   options.watchdog = Duration(20'000'000'000'000);  // 20 s
-  for (std::uint64_t i = 0; i < 200; ++i) {
+  for (std::uint64_t i = 0; i < testing::random_cases(200); ++i) {
     SCOPED_TRACE("seed " + std::to_string(kSeed) + " plan " + std::to_string(i));
     const program::CheckedProgram p = random_program(i);
     exec::Executor executor(p, options);

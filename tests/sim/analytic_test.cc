@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -107,6 +108,30 @@ TEST(AnalyticCost, AttentionSaturatesInHeadDimensionSequenceAndHeads) {
   op.operands = make_op(OpKind::kZeroFill, {kR, kR, kR, kR, kW}).operands;
   const std::array<TensorType, 5> backward{{types[1], types[0], types[1], types[2], types[0]}};
   EXPECT_NEAR(static_cast<double>(model().local_cost(op, backward, 0).time.ps), 688'194'767.4, 1);
+}
+
+// The scores of the same heads, materialised: 2 x 4096 x 2048 x 512 = 8.589934592e9 FLOP, reduced over 128 channels:
+// x (1 + 1000/128) = 8.8125, over 0.5e15: 151.397597 us. Memory: q and k 4096 x 1024 x 2 B and 8 x 2048 x 2048 x 2 B =
+// 75,497,472 B over 0.75e12: 100.663296 us. (151.397597^4 + 100.663296^4)^(1/4) = 158.307 us, plus 1 us.
+TEST(AnalyticCost, MaterialisedScoresAreBatchedMatmuls) {
+  Op op = make_op(OpKind::kAttentionScoresForward, {kR, kW});
+  op.attributes.heads = 4;
+  op.attributes.kv_heads = 4;
+  op.attributes.head_dim = 128;
+  op.attributes.batch = 2;
+  const std::array<TensorType, 2> types{{{DType::kBf16, {4096, 1536}}, {DType::kBf16, {8, 2048, 2048}}}};
+  const double arithmetic = 151.397597184, memory = 100.663296;
+  const double expected = std::pow(std::pow(arithmetic, 4) + std::pow(memory, 4), 0.25) + 1;
+  EXPECT_NEAR(static_cast<double>(model().local_cost(op, types, 0).time.ps), expected * 1e6, 2);
+}
+
+// Mean bytes over a share of the memory rate: a softmax in elementwise kernels' 0.5: 2 x 67,108,864 B / 0.5e12 =
+// 268.435456 us, plus 1 us.
+TEST(AnalyticCost, SoftmaxIsBoundByMemory) {
+  const TensorType scores{DType::kBf16, {8, 2048, 2048}};
+  const std::array<TensorType, 2> types{{scores, scores}};
+  EXPECT_NEAR(static_cast<double>(model().local_cost(make_op(OpKind::kSoftmaxForward, {kR, kW}), types, 0).time.ps),
+              269'435'456, 1);
 }
 
 TEST(AnalyticCost, OtherKernelsAreBoundByMemory) {

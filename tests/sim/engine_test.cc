@@ -228,6 +228,28 @@ TEST(Engine, RefusesAStepOfOver106Days) {
   EXPECT_THROW(relax(p, costs, {}), Error);
 }
 
+// 100,000 ops are more than one look; what a look throws ends the run.
+TEST(Engine, LetsAWatchLookInAndEndIt) {
+  TinyProgram t(1, {0});
+  for (int i = 0; i < 100'000; ++i) t.work(0, "a", {}, "x");
+  const TableCosts costs({{"a", 10}});
+  const program::CheckedProgram p = t.checked();
+  std::vector<std::int64_t> looks;
+  SimOptions options;
+  options.watch = [&looks](std::int64_t ops) { looks.push_back(ops); };
+  const Duration step = simulate(p, costs, options).step;
+  EXPECT_EQ(step, simulate(p, costs, {}).step);
+  ASSERT_EQ(looks.size(), 3u);
+  EXPECT_EQ(looks[0], 0);
+  EXPECT_EQ(looks[1], kOpsBetweenLooks);
+  EXPECT_EQ(looks[1] + looks[2], 100'000);
+  struct Enough {};
+  options.watch = [](std::int64_t ops) {
+    if (ops > 0) throw Enough{};
+  };
+  EXPECT_THROW(simulate(p, costs, options), Enough);
+}
+
 TEST(Workload, NumbersOpsIn32Bits) {
   EXPECT_NO_THROW(check_op_count((1ULL << 32) - 2));
   EXPECT_THROW(check_op_count((1ULL << 32) - 1), Error);  // the number that means no op

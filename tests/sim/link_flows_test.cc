@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "tests/random_cases.h"
 
 namespace stepcast::sim {
 namespace {
@@ -83,7 +84,7 @@ TEST(LinkFlows, AFlowThatStandsForManyCountsAsOften) {
 // that is full (but for rounding) on which it is among the fastest. And solving step by step gives what solving at once
 // gives.
 TEST(LinkFlows, RandomFlowsAreMaxMinFairAndDoNotDependOnHistory) {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < stepcast::testing::random_cases(500); ++seed) {
     const RandomStream random(seed, "flows");
     std::uint64_t draw = 0;
     const auto below = [&](std::uint64_t bound) { return random.integer_at(draw++, bound); };

@@ -222,6 +222,8 @@ TEST(NcclPins, NameTheVariableAndItsWords) {
   EXPECT_NE(all[2].help.at(0).find("0 to 2"), std::string::npos);
   EXPECT_NE(all[3].help.at(0).find("1 to 64"), std::string::npos);
   for (const Problem& p : all) EXPECT_EQ(p.kind, ErrorKind::kInput);
+  EXPECT_EQ(
+      parse_nccl_pins({{"NCCL_PROTO", "LL"}}, {{"NCCL_PROTO", {"run.yaml", 9, "stack.env.NCCL_PROTO"}}}).where.line, 9);
   EXPECT_EQ(problems({{"NCCL_ALGO", "allreduce:ring"}}).at(0).kind, ErrorKind::kUnsupported);
   EXPECT_TRUE(problems({{"NCCL_DEBUG", "INFO"}}).empty());
 }
@@ -236,8 +238,27 @@ TEST(NcclGraphs, FollowTheVendorsFigures) {
   EXPECT_EQ(system_of(a100(), 2).ring.channels, 8);
   EXPECT_DOUBLE_EQ(system_of(a100(), 2).ring.inter, 24);
   EXPECT_EQ(system_of(mi300x(), 1).ring.channels, 7);
+  EXPECT_EQ(system_of(mi300x(), 2).ring.channels, 8);
   EXPECT_DOUBLE_EQ(system_of(mi300x(), 1, 2).ring.intra, 48);
   EXPECT_EQ(system_of(mi300x(), 1, 2).ring.channels, 1);
+}
+
+// Of 370.8 usable GB/s 8 channels x 45 take 360, and no other count takes more (7 x 48 = 336; 9 x 40 = 12 x 30 = 15 x
+// 24 = 360) down to 0.49 x 45 = 22.05 a channel, where the search ends (21 x 17.5 would be 367.5): more NICs open no
+// channel and hold no multiprocessor more. Of 721.8 of a GB200 16 x 45.1 take 721.6 by 16 of its 72 NICs (15 x 48 =
+// 720, 30 x 24 = 720).
+TEST(NcclGraphs, HaveNoMoreChannelsThanThePortCanFill) {
+  for (const double nics : {1, 2, 4}) {
+    NodeFigures node = h100();
+    node.nics = nics;
+    const NcclSystem s = system_of(node, 2);
+    EXPECT_EQ(s.ring.channels, 8) << nics;
+    EXPECT_DOUBLE_EQ(s.ring.inter, 45) << nics;
+    EXPECT_EQ(choose_nccl(s, NcclOp::kAllGather, 1e9, {}).channels, 16) << nics;
+  }
+  const NcclSystem racks = system_of(gb200(), 2, 72);
+  EXPECT_EQ(racks.ring.channels, 16);
+  EXPECT_DOUBLE_EQ(racks.ring.inter, 45.1);
 }
 
 }  // namespace

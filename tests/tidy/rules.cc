@@ -71,12 +71,13 @@ constexpr Floor kFloors[] = {
     {"trace", "base"},
     {"kernels", "base program"},
     {"plan", "base config program models topology"},
+    {"import", "base config models"},
     {"sim", "base config program topology trace"},
     {"exec", "base program kernels trace"},
     {"calibrate", "base config program models topology trace kernels plan sim exec"},
     {"report", "base config program models topology trace kernels plan sim exec"},
-    {"cli", "base config program models topology trace kernels plan sim exec calibrate report"},
-    {"tests", "base config program models topology trace kernels plan sim exec calibrate report cli"},
+    {"cli", "base config program models topology trace kernels plan import sim exec calibrate report"},
+    {"tests", "base config program models topology trace kernels plan import sim exec calibrate report cli"},
 };
 
 struct Fence {
@@ -90,6 +91,7 @@ constexpr Fence kFences[] = {
     {"Eigen/", "calibrate tests", "calibrate/"},
     {"CLI/", "cli tests", "cli/"},
     {"yaml-cpp/", "config tests", "config/"},
+    {"toml++/", "import tests", "import/"},
     {"nlohmann/", "config models report cli tests", "config/, models/, report/ and cli/"},
     {"fmt/", "config models topology plan sim calibrate report cli tests",
      "the folders above those that a GPU node builds: not base/, program/, kernels/, exec/, trace/"},

@@ -17,9 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::vector<std::string>& folders() {
-  static const std::vector<std::string> names = {"base",      "config",  "program", "models", "topology",
-                                                 "trace",     "kernels", "plan",    "sim",    "exec",
-                                                 "calibrate", "report",  "cli",     "tests"};
+  static const std::vector<std::string> names = {"base",  "config",    "program", "models", "topology",
+                                                 "trace", "kernels",   "plan",    "import", "sim",
+                                                 "exec",  "calibrate", "report",  "cli",    "tests"};
   return names;
 }
 

@@ -131,22 +131,55 @@ TEST(DamagedFabric, IsAsFastAsItsSlowestCable) {
   EXPECT_EQ(network.shape_of(group).nic, BytesPerSecond(2e9));
 }
 
-// Without the cable of node 2's NIC 0 device 4 leaves and arrives by NIC 1, and so it does when that NIC is down.
+std::string without(std::string text, const std::string& end) {
+  const std::size_t begin = text.find("    - {a: " + end + ",");
+  return text.erase(begin, text.find('\n', begin) + 1 - begin);
+}
+
+// Device 4, on node 2's NIC 0, leaves and arrives by NIC 1 when its own has no cable or is down; the two then share
+// it, and the cable that leads to it.
 TEST(DamagedFabric, GoesByAnotherNicOfTheNode) {
-  std::string text = std::string(kNodes) + kLeaf0ToSpine0 + kLeaf0ToSpine1;
-  const std::string cable = "    - {a: node2.nic0, b: leaf1, rate: 10 GB/s, latency: 10 ns}\n";
-  text.erase(text.find(cable), cable.size());
-  const Network network = network_from(text);
-  EXPECT_EQ(network.shape_between(0, 4).latency, Duration(1'360'000));
-  EXPECT_EQ(network.shape_between(4, 0).latency, Duration(1'360'000));
-  EXPECT_EQ(uses(network, {0, 4}, TrafficPattern::kMessage), uses(intact(), {0, 5}, TrafficPattern::kMessage));
-  Cluster down = testing::cluster_from(std::string(kNodes) + kLeaf0ToSpine0 + kLeaf0ToSpine1);
-  down.nodes = 4;
-  down.overrides = {{.device = 4, .nic_down = true}};
-  Named expected = uses(intact(), {0, 5}, TrafficPattern::kMessage);
-  expected["node 2 NIC 1 in"] = 1024;
-  expected["leaf1 to node2.nic1"] = 1024;
-  EXPECT_EQ(uses(Network(down), {0, 4}, TrafficPattern::kMessage), expected);
+  const std::string text = std::string(kNodes) + kLeaf0ToSpine0 + kLeaf0ToSpine1;
+  const Network uncabled = network_from(without(text, "node2.nic0"));
+  Cluster cluster = testing::cluster_from(text);
+  cluster.nodes = 4;
+  cluster.overrides = {{.device = 4, .nic_down = true}};
+  const Network down(cluster);
+  for (const Network* network : {&uncabled, &down}) {
+    EXPECT_EQ(network->shape_between(0, 4).latency, Duration(1'360'000));
+    EXPECT_EQ(network->shape_between(4, 0).latency, Duration(1'360'000));
+    Named expected = uses(intact(), {0, 5}, TrafficPattern::kMessage);
+    expected["node 2 NIC 1 in"] = 1024;
+    expected["leaf1 to node2.nic1"] = 1024;
+    EXPECT_EQ(uses(*network, {0, 4}, TrafficPattern::kMessage), expected);
+  }
+}
+
+// A NIC without a cable is a NIC that is down, to every pair and every group: a ring over both devices of nodes 0 and 2
+// passes node 2's NIC 1 twice each way.
+TEST(DamagedFabric, CountsANicWithoutACableAsOneThatIsDown) {
+  const std::string text = std::string(kNodes) + kLeaf0ToSpine0 + kLeaf0ToSpine1;
+  const Network uncabled = network_from(without(text, "node2.nic0"));
+  Cluster cluster = testing::cluster_from(text);
+  cluster.nodes = 4;
+  cluster.overrides = {{.device = 4, .nic_down = true}};
+  const Network down(cluster);
+  for (std::int32_t a = 0; a < 8; ++a) {
+    for (std::int32_t b = 0; b < 8; ++b) {
+      EXPECT_EQ(uncabled.shape_between(a, b), down.shape_between(a, b)) << a << " " << b;
+      if (a == b) continue;
+      EXPECT_EQ(uses(uncabled, {a, b}, TrafficPattern::kMessage), uses(down, {a, b}, TrafficPattern::kMessage));
+    }
+  }
+  for (const std::vector<std::int32_t>& group : {std::vector<std::int32_t>{0, 1, 4, 5}, {0, 2, 4, 6}, {1, 5}}) {
+    EXPECT_EQ(uncabled.shape_of(group), down.shape_of(group));
+  }
+  const Named ring = uses(uncabled, {0, 1, 4, 5}, TrafficPattern::kRing);
+  EXPECT_EQ(ring.at("node 2 NIC 1 out"), 2048);
+  EXPECT_EQ(ring.at("leaf1 to node2.nic1"), 2048);
+  EXPECT_EQ(ring, uses(down, {0, 1, 4, 5}, TrafficPattern::kRing));
+  EXPECT_EQ(uses(uncabled, {0, 1, 4, 5}, TrafficPattern::kAllToAll),
+            uses(down, {0, 1, 4, 5}, TrafficPattern::kAllToAll));
 }
 
 std::string problem_with(const std::string& text, std::int32_t nodes = 4) {
@@ -170,6 +203,21 @@ TEST(DamagedFabric, ReportsNodesThatNothingReaches) {
   EXPECT_NE(text.find("no cables lead from node 0 to node 2"), std::string::npos) << text;
   const std::string more = problem_with(std::string(kNodes) + kLeaf0ToSpine0, 5);
   EXPECT_NE(more.find("no cable leads to node 4"), std::string::npos) << more;
+}
+
+// Node 2: NIC 0 has no cable, NIC 1 is down.
+TEST(DamagedFabric, RefusesANodeWhereNoNicCanStandIn) {
+  const std::string text = std::string(kNodes) + kLeaf0ToSpine0 + kLeaf0ToSpine1;
+  Cluster cluster = testing::cluster_from(without(text, "node2.nic0"));
+  cluster.nodes = 4;
+  cluster.overrides = {{.device = 5, .nic_down = true}};
+  try {
+    const Network network(cluster);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInput);
+    EXPECT_NE(std::string(e.what()).find("no NIC of node 2 is up and has a cable"), std::string::npos) << e.what();
+  }
 }
 
 TEST(CustomFabric, RefusesCablesThatMakeNoSense) {

@@ -149,6 +149,23 @@ TEST(ShapeOf, TakesTheRateOfABorrowedNic) {
   EXPECT_EQ(shape(cluster, {2, 6}).nic, BytesPerSecond(5e9));
 }
 
+// Two members on one NIC, of one collective, have half of it each: as if the NICs were at half rate. A third on it is
+// another third; a group that holds one of them has it whole. Device 4's is down and 5's is slow: a quarter each.
+TEST(ShapeOf, DividesABorrowedNicAmongMembers) {
+  Cluster dead = fabric_cluster(FabricKind::kRail, 2, 0);
+  Cluster half = dead;
+  dead.overrides = {{.device = 4, .nic_down = true}};
+  half.overrides = {{.device = 4, .nic_bandwidth = 0.5}};
+  EXPECT_EQ(shape(dead, range(0, 8)), shape(half, range(0, 8)));
+  EXPECT_EQ(shape(dead, {0, 1, 4, 5}), shape(half, {0, 1, 4, 5}));
+  EXPECT_EQ(shape(dead, {0, 4}).nic, BytesPerSecond(5e9));
+  EXPECT_EQ(shape(dead, {1, 5}).nic, BytesPerSecond(5e9));
+  dead.overrides = {{.device = 4, .nic_down = true}, {.device = 5, .nic_down = true}};
+  EXPECT_DOUBLE_EQ(shape(dead, range(0, 8)).nic.value, 5e9 / 3);
+  dead.overrides = {{.device = 4, .nic_down = true}, {.device = 5, .nic_bandwidth = 0.5}};
+  EXPECT_EQ(shape(dead, range(0, 8)).nic, BytesPerSecond(1.25e9));
+}
+
 // A NIC that two devices share counts whole; two NICs of one device count together.
 TEST(ShapeOf, CountsTheNicsThatADeviceUses) {
   Cluster cluster = fabric_cluster(FabricKind::kRail, 2, 0);
@@ -203,6 +220,14 @@ TEST(Network, RefusesANodeWithoutAnyNicLeft) {
     EXPECT_EQ(e.kind(), ErrorKind::kInput);
     EXPECT_NE(std::string(e.what()).find("all NICs of node 1 are down"), std::string::npos) << e.what();
   }
+}
+
+// One domain of two nodes: nothing passes a NIC.
+TEST(Network, NeedsNoNicWithinADomain) {
+  Cluster cluster = fabric_cluster(FabricKind::kRail, 2, 0);
+  cluster.node.scale_up.domain = 8;
+  for (std::int32_t device = 4; device < 8; ++device) cluster.overrides.push_back({.device = device, .nic_down = true});
+  EXPECT_EQ(Network(cluster).shape_between(0, 7).tier, Tier::kScaleUp);
 }
 
 TEST(ShapeBetween, IsTheShapeOfThePair) {

@@ -1,0 +1,130 @@
+// stepcast import: a scenario from the configuration of another framework. Reads, never executes.
+#include "import/imported.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/scenario_options.h"
+#include "config/text.h"
+#include "report/file.h"
+
+namespace stepcast::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ImportOptions {
+  std::string format;
+  std::string file;
+  std::string model;
+  std::string cluster;
+  std::int64_t gpus = 0;
+  std::vector<std::string> defines;
+  std::vector<std::string> settings;
+  std::string out;
+  bool json = false;
+};
+
+constexpr const char* kExamples = R"(Examples
+  stepcast import megatron pretrain.sh --cluster hgx-h100-ndr400-rail --out run.yaml
+  stepcast import megatron pretrain.sh --define NNODES=16 --set model.vocab_size=128256
+  stepcast import torchtitan llama3_8b.toml --gpus 128
+  stepcast import nanotron config.yaml --json
+  stepcast import deepspeed ds_config.json --model llama-3.1-8b --gpus 16 --set training.sequence_length=4096
+
+Scripts are read, never executed. What a script takes from its environment is asked for by name. What was ignored,
+assumed or contradictory is said on standard error and at the head of the file.)";
+
+imports::ImportRequest request_of(const ImportOptions& options) {
+  imports::ImportRequest request;
+  request.format = options.format;
+  request.file = options.file;
+  request.model = options.model;
+  request.cluster = options.cluster;
+  if (options.gpus > 0) request.gpus = options.gpus;
+  request.search = search_path();
+  for (const std::string& define : options.defines) {
+    const std::size_t equals = define.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      throw Error(ErrorKind::kUsage, "--define " + config::printable(define) + " is not VAR=value");
+    }
+    request.defines[define.substr(0, equals)] = define.substr(equals + 1);
+  }
+  for (const std::string& setting : options.settings) request.settings.push_back(config::parse_setting(setting));
+  return request;
+}
+
+Json ignored_json(const imports::Imported& imported) {
+  Json list = Json::array();
+  for (const imports::Ignored& ignored : imported.ignored) {
+    list.push_back({{"name", ignored.name},
+                    {"reason", imports::to_string(ignored.reason)},
+                    {"detail", ignored.detail},
+                    {"at", config::origin_text(ignored.where)}});
+  }
+  return list;
+}
+
+std::string json_of(const imports::Imported& imported) {
+  Json values = Json::array();
+  for (const imports::ImportedValue& value : imported.values) {
+    values.push_back({{"field", value.field}, {"value", value.text}, {"origin", value.origin}});
+  }
+  const Json json = {{"schema", "stepcast/import/1"},
+                     {"format", imported.format},
+                     {"file", imported.file},
+                     {"values", std::move(values)},
+                     {"ignored", ignored_json(imported)},
+                     {"assumed", imported.assumed},
+                     {"converted", imported.converted},
+                     {"contradictions", imported.contradictions},
+                     {"scenario", imports::scenario_yaml(imported)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+int import(const ImportOptions& options) {
+  const imports::Imported imported = imports::import_file(request_of(options));
+  if (!options.out.empty()) report::write_file_atomically(options.out, imports::scenario_yaml(imported));
+  if (options.json) {
+    print(json_of(imported));
+    return 0;
+  }
+  if (options.out.empty()) print(imports::scenario_yaml(imported));
+  std::fputs(imports::import_report(imported).c_str(), stderr);
+  return 0;
+}
+
+}  // namespace
+
+Command import_command(CLI::App& parent) {
+  const auto options = std::make_shared<ImportOptions>();
+  CLI::App* app = parent.add_subcommand("import", "a scenario from another framework's configuration");
+  app->add_option("FORMAT", options->format, config::join(imports::import_formats()))->required();
+  app->add_option("FILE", options->file, "launch script, YAML, TOML or JSON; read, never executed")
+      ->required()
+      ->check(refuse_empty);
+  app->add_option("--define", options->defines, "value of a shell variable; may be repeated")
+      ->type_name("VAR=V")
+      ->allow_extra_args(false)
+      ->take_all();
+  app->add_option("--model", options->model, "model name or file, where the source names none, or another");
+  app->add_option("--cluster", options->cluster, "cluster or node preset, or a file");
+  app->add_option("--gpus", options->gpus, "devices of the run, where the source does not say")
+      ->check(CLI::Range(1, 1 << 24));
+  app->add_option("--set", options->settings, "any field of the scenario, over what is imported; may be repeated")
+      ->type_name("K=V")
+      ->allow_extra_args(false)
+      ->take_all();
+  app->add_option("--out", options->out, "write the scenario to a file instead of standard output")
+      ->type_name("F")
+      ->check(refuse_empty);
+  app->add_flag("--json", options->json, "one JSON object on standard output");
+  app->footer(kExamples);
+  return {app, [options] { return import(*options); }};
+}
+
+}  // namespace stepcast::cli

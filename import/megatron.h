@@ -1,0 +1,64 @@
+// Megatron-LM arguments as a scenario. Source of names, defaults and rules: megatron/training/arguments.py,
+// TransformerConfig and ModelParallelConfig at d98e8a64 (2026-08-22).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "import/arguments.h"
+#include "import/draft.h"
+
+namespace stepcast::imports {
+
+// What the parts of the translation share; 0 where the source does not say.
+struct MegatronRun {
+  ArgumentTable& args;
+  Draft& draft;
+  std::int64_t world = 0;
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t groups = 0;  // key-value heads
+  std::int64_t experts = 0;
+  std::int64_t sequence = 0;
+  std::int64_t tp = 1;
+  std::int64_t cp = 1;
+  std::int64_t pp = 1;
+  std::int64_t vp = 1;
+  std::int64_t ep = 1;
+  std::int64_t etp = 1;
+  std::int64_t micro_batch = 1;
+  std::int64_t global_batch = 0;
+
+  std::int64_t dp() const {
+    const std::int64_t ranks = tp * cp * pp;
+    return ranks > 0 && world % ranks == 0 ? world / ranks : 0;
+  }
+  // The value under `name`, with its default.
+  std::int64_t degree(std::string_view name, std::int64_t otherwise) const {
+    return args.integer(name).value_or(otherwise);
+  }
+  std::string origin_or(std::string_view name, std::string otherwise) const {
+    std::string origin = args.origin(name);
+    return origin.empty() ? std::move(otherwise) : origin;
+  }
+};
+
+// Puts the arguments into the draft: values, remarks, problems. `devices` are what the launcher starts.
+void translate_megatron(ArgumentTable& args, Draft& draft, std::optional<std::int64_t> devices,
+                        const std::string& devices_origin, const std::vector<std::string>& devices_missing);
+
+// The parts, in this order.
+void translate_megatron_model(MegatronRun& run);
+void translate_megatron_training(MegatronRun& run);
+void translate_megatron_plan(MegatronRun& run);
+// The number of layers of each virtual stage: Megatron's default is an even split and nothing else. Uses and sets vp.
+void translate_megatron_layout(MegatronRun& run);
+// What Megatron-LM itself refuses, in its flags' names.
+void judge_megatron(MegatronRun& run);
+
+// Configuration fields under their flags' names: add_bias_linear: false is --disable-bias-linear.
+std::vector<Argument> as_megatron_flags(std::vector<Argument> arguments);
+
+}  // namespace stepcast::imports

@@ -1,0 +1,185 @@
+// The model of Megatron arguments. Megatron-LM builds a GPT from switches; the scenario knows families. A gated SiLU
+// MLP is read as Llama's, anything else as GPT-2's, and every other difference is told.
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "config/text.h"
+#include "import/megatron.h"
+
+namespace stepcast::imports {
+namespace {
+
+constexpr std::int64_t kGpt2Vocabulary = 50257;
+
+// Flags of the model's shape: with --model they change nothing.
+constexpr std::array<std::string_view, 22> kShape = {"num-layers",
+                                                     "hidden-size",
+                                                     "ffn-hidden-size",
+                                                     "num-attention-heads",
+                                                     "group-query-attention",
+                                                     "num-query-groups",
+                                                     "kv-channels",
+                                                     "vocab-size",
+                                                     "padded-vocab-size",
+                                                     "swiglu",
+                                                     "normalization",
+                                                     "norm-epsilon",
+                                                     "rotary-base",
+                                                     "rotary-percent",
+                                                     "position-embedding-type",
+                                                     "use-rotary-position-embeddings",
+                                                     "disable-bias-linear",
+                                                     "add-qkv-bias",
+                                                     "qk-layernorm",
+                                                     "untie-embeddings-and-output-weights",
+                                                     "max-position-embeddings",
+                                                     "squared-relu"};
+
+struct TokenizerVocabulary {
+  std::string_view type;
+  std::int64_t size;
+};
+// Vocabularies that go with a tokenizer whatever its file: OpenAI's GPT-2 BPE, Llama 2's sentencepiece model.
+constexpr std::array<TokenizerVocabulary, 2> kVocabularies = {
+    {{"GPT2BPETokenizer", kGpt2Vocabulary}, {"Llama2Tokenizer", 32000}}};
+
+std::int64_t required(MegatronRun& run, std::string_view name) {
+  const auto value = run.args.integer(name);
+  if (!value && run.args.origin(name).empty()) {
+    run.draft.refuse("missing --" + std::string(name), {run.draft.request().file, 0, ""},
+                     {"the arguments do not state the model's shape: give --model NAME"});
+  }
+  return value.value_or(0);
+}
+
+void take_vocabulary(MegatronRun& run) {
+  if (const auto size = run.args.integer("vocab-size")) {
+    run.draft.set("model.vocab_size", *size, run.args.origin("vocab-size"));
+    return;
+  }
+  if (const auto size = run.args.integer("padded-vocab-size")) {
+    run.draft.set("model.vocab_size", *size, run.args.origin("padded-vocab-size"));
+    return;
+  }
+  const std::string tokenizer = run.args.word("tokenizer-type").value_or("");
+  for (const TokenizerVocabulary& known : kVocabularies) {
+    if (tokenizer != known.type) continue;
+    run.draft.set("model.vocab_size", known.size, run.args.origin("tokenizer-type"));
+    return;
+  }
+  run.draft.set("model.vocab_size", kGpt2Vocabulary, "assumed: GPT-2's");
+  run.draft.assume(
+      "model.vocab_size 50257, GPT-2's: the arguments leave it to the tokenizer's file (--set "
+      "model.vocab_size=N)");
+}
+
+std::int64_t feed_forward(MegatronRun& run, bool gated) {
+  if (const auto size = run.args.integer("ffn-hidden-size")) {
+    run.draft.set("model.intermediate_size", *size, run.args.origin("ffn-hidden-size"));
+    return *size;
+  }
+  // arguments.py: 4 h, or with --swiglu int(4 h * 2 / 3 / 64) * 64.
+  const std::int64_t size = gated ? run.hidden * 8 / 3 / 64 * 64 : 4 * run.hidden;
+  run.draft.set("model.intermediate_size", size,
+                gated ? "Megatron default: int(8 h / 3 / 64) * 64" : "Megatron default: 4 h");
+  return size;
+}
+
+void take_heads(MegatronRun& run) {
+  run.heads = required(run, "num-attention-heads");
+  run.draft.set("model.num_attention_heads", run.heads, run.args.origin("num-attention-heads"));
+  const bool grouped = run.args.on("group-query-attention");
+  const auto groups = run.args.integer("num-query-groups");
+  run.groups = grouped ? groups.value_or(1) : run.heads;
+  if (grouped) {
+    run.draft.set("model.num_key_value_heads", run.groups,
+                  run.origin_or("num-query-groups", "Megatron default: one group"));
+  } else if (groups && *groups != run.heads) {
+    run.draft.contradict(run.args.origin("num-query-groups") +
+                         " has no effect without --group-query-attention: every head keeps its own keys and values");
+  }
+  if (const auto channels = run.args.integer("kv-channels")) {
+    run.draft.set("model.head_dim", *channels, run.args.origin("kv-channels"));
+  }
+}
+
+// What the family has otherwise than the arguments say. None of it moves a matmul.
+void tell_differences(MegatronRun& run, bool gated) {
+  std::vector<std::string> differences;
+  const std::string norm = run.args.word("normalization").value_or("LayerNorm");
+  if ((norm == "RMSNorm") != gated) differences.push_back(norm);
+  const bool biases = !run.args.on("disable-bias-linear");
+  if (biases == gated) differences.push_back(gated ? "biases of the linear layers" : "linear layers without biases");
+  if (run.args.on("add-qkv-bias") && !biases) differences.push_back("a bias of queries, keys and values");
+  if (run.args.on("qk-layernorm")) differences.push_back("norms of queries and keys");
+  std::string positions = run.args.word("position-embedding-type").value_or("learned_absolute");
+  if (run.args.on("use-rotary-position-embeddings")) positions = "rope";
+  if ((positions == "rope") != gated) differences.push_back(positions + " positions");
+  if (run.args.on("squared-relu")) differences.push_back("a squared ReLU");
+  if (differences.empty()) return;
+  run.draft.assume(std::string("the model is computed as ") + (gated ? "Llama's" : "GPT-2's") +
+                   "; the arguments have " + config::join(differences) + " instead");
+}
+
+void take_rest(MegatronRun& run, bool gated) {
+  run.draft.set("model.tie_word_embeddings", yaml_bool(!run.args.on("untie-embeddings-and-output-weights")),
+                run.origin_or("untie-embeddings-and-output-weights", "Megatron default"));
+  if (const auto epsilon = run.args.number("norm-epsilon")) {
+    run.draft.set("model.rms_norm_eps", config::number_text(*epsilon), run.args.origin("norm-epsilon"));
+  }
+  if (const auto base = run.args.number("rotary-base")) {
+    run.draft.set("model.rope_theta", config::number_text(*base), run.args.origin("rotary-base"));
+  }
+  if (const auto positions = run.args.integer("max-position-embeddings")) {
+    run.draft.set("model.max_position_embeddings", *positions, run.args.origin("max-position-embeddings"));
+  }
+  run.args.find("rotary-percent");
+  tell_differences(run, gated);
+}
+
+void take_family(MegatronRun& run, bool gated) {
+  run.experts = run.degree("num-experts", 0);
+  std::string family = gated ? "llama" : "gpt2";
+  std::string origin = gated ? run.args.origin("swiglu") : "Megatron default: no gate";
+  if (run.experts > 0) {
+    family = run.args.on("multi-latent-attention") ? "deepseek_v3" : "mixtral";
+    origin = run.args.origin("num-experts");
+    run.draft.ignore("--num-experts", Reason::kNotSupported, "mixtures of experts", run.args.where("num-experts"));
+  }
+  run.draft.set("model.model_type", family, origin);
+  if (!gated) run.draft.set("model.hidden_act", run.args.on("squared-relu") ? "relu" : "gelu", origin);
+}
+
+}  // namespace
+
+void translate_megatron_model(MegatronRun& run) {
+  if (const auto pad = run.args.integer("make-vocab-size-divisible-by")) {
+    run.draft.set("model.vocab_pad_to", *pad, run.args.origin("make-vocab-size-divisible-by"));
+  }
+  if (run.draft.take_requested_model()) {
+    bool stated = false;
+    for (const std::string_view flag : kShape) stated = run.args.find(flag) != nullptr || stated;
+    if (stated)
+      run.draft.contradict("--model " + run.draft.request().model + " holds; the shape in the arguments is not read");
+    if (const auto model = run.draft.architecture()) {
+      run.layers = model->layers;
+      run.hidden = model->hidden;
+      run.heads = model->heads;
+      run.groups = model->kv_heads;
+    }
+    return;
+  }
+  run.layers = required(run, "num-layers");
+  run.hidden = required(run, "hidden-size");
+  const bool gated = run.args.on("swiglu");
+  take_family(run, gated);
+  run.draft.set("model.num_hidden_layers", run.layers, run.args.origin("num-layers"));
+  run.draft.set("model.hidden_size", run.hidden, run.args.origin("hidden-size"));
+  feed_forward(run, gated);
+  take_heads(run);
+  take_vocabulary(run);
+  take_rest(run, gated);
+}
+
+}  // namespace stepcast::imports

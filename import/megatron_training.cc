@@ -1,0 +1,112 @@
+// Batch, precision and optimizer of Megatron arguments.
+#include <utility>
+
+#include "config/text.h"
+#include "import/megatron.h"
+
+namespace stepcast::imports {
+namespace {
+
+void take_batch(MegatronRun& run) {
+  run.sequence = run.degree("seq-length", 0);
+  if (run.sequence > 0) {
+    run.draft.set("training.sequence_length", run.sequence, run.args.origin("seq-length"));
+  } else if (run.args.origin("seq-length").empty() && !run.draft.request().settings.empty()) {
+    // A setting may say it; the scenario's reader asks for it otherwise.
+  } else if (run.args.origin("seq-length").empty()) {
+    run.draft.refuse("missing --seq-length", {run.draft.request().file, 0, ""},
+                     {"give --set training.sequence_length=N"});
+  }
+  run.micro_batch = run.degree("micro-batch-size", 1);
+  run.global_batch = run.degree("global-batch-size", 0);
+}
+
+// GBS = MBS * DP where it is not given; dp is known once the degrees are read.
+std::string compute_precision(MegatronRun& run) {
+  const bool bf16 = run.args.on("bf16");
+  const bool fp16 = run.args.on("fp16");
+  const auto fp8 = run.args.word("fp8-format");
+  const auto fp4 = run.args.word("fp4-format");
+  if (fp4 && *fp4 != "null") return "fp4";
+  if (fp8 && *fp8 != "null") return "fp8";
+  return fp16 ? "fp16" : bf16 ? "bf16" : "fp32";
+}
+
+std::string precision_origin(MegatronRun& run, const std::string& compute) {
+  if (compute == "fp32") return "Megatron default: neither --bf16 nor --fp16";
+  const std::string flag = compute == "fp8" || compute == "fp4" ? compute + "-format" : compute;
+  return run.args.origin(flag);
+}
+
+void take_precision(MegatronRun& run) {
+  const std::string compute = compute_precision(run);
+  const std::string origin = precision_origin(run, compute);
+  run.draft.set("training.precision.compute", compute, origin);
+  const std::string params = compute == "fp8" || compute == "fp4" ? (run.args.on("fp16") ? "fp16" : "bf16") : compute;
+  run.draft.set("training.precision.params", params, origin);
+  // With --bf16 Megatron accumulates in fp32 unless --grad-reduce-in-bf16.
+  const bool in_fp32 = run.args.on("accumulate-allreduce-grads-in-fp32");
+  const bool in_bf16 = run.args.on("grad-reduce-in-bf16");
+  std::string grads = "fp32";
+  if (in_bf16) grads = "bf16";
+  if (params == "fp16" && !in_fp32) grads = "fp16";
+  const std::string grads_origin = in_bf16   ? run.args.origin("grad-reduce-in-bf16")
+                                   : in_fp32 ? run.args.origin("accumulate-allreduce-grads-in-fp32")
+                                             : "Megatron default";
+  run.draft.set("training.precision.grads", grads, grads_origin);
+  run.draft.set("training.precision.grad_reduce", grads, grads_origin);
+  const auto recipe = run.args.word("fp8-recipe");
+  if (compute == "fp8") {
+    run.draft.set("training.precision.fp8_recipe", yaml_text(recipe.value_or("delayed")),
+                  run.origin_or("fp8-recipe", "Megatron default"));
+  }
+  if (run.args.on("fp8-param-gather")) {
+    run.draft.set("training.precision.fp8_param_gather", "true", run.args.origin("fp8-param-gather"));
+  }
+  if (run.args.on("first-last-layers-bf16")) {
+    run.draft.set("training.precision.first_last_layers_bf16", "true", run.args.origin("first-last-layers-bf16"));
+  }
+}
+
+void take_optimizer(MegatronRun& run) {
+  if (const auto name = run.args.word("optimizer"); name && *name != "adam") {
+    run.draft.set("training.optimizer.name", yaml_text(*name), run.args.origin("optimizer"));
+  }
+  if (run.args.on("use-precision-aware-optimizer")) {
+    if (const auto moments = run.args.word("exp-avg-dtype"); moments && *moments != "fp32") {
+      run.draft.set("training.optimizer.moments", yaml_text(*moments), run.args.origin("exp-avg-dtype"));
+    }
+    if (const auto master = run.args.word("main-params-dtype"); master && *master != "fp32") {
+      run.draft.set("training.optimizer.master", yaml_text(*master), run.args.origin("main-params-dtype"));
+    }
+  }
+  if (const auto clip = run.args.number("clip-grad"); clip && *clip == 0) {
+    run.draft.set("training.optimizer.clip", "false", run.args.origin("clip-grad"));
+  }
+}
+
+// Megatron's dropout defaults to 0.1; its masks are in no scenario yet.
+void tell_dropout(MegatronRun& run) {
+  const auto hidden = run.args.number("hidden-dropout");
+  const auto attention = run.args.number("attention-dropout");
+  if (hidden.value_or(0.1) == 0 && attention.value_or(0.1) == 0) return;
+  run.draft.ignore("--hidden-dropout, --attention-dropout", Reason::kNotSupported,
+                   "dropout of " + config::number_text(hidden.value_or(0.1)) + " and " +
+                       config::number_text(attention.value_or(0.1)) + (hidden && attention ? "" : " (default 0.1)") +
+                       ": simulated without",
+                   run.args.where(hidden ? "hidden-dropout" : "attention-dropout"));
+}
+
+}  // namespace
+
+void translate_megatron_training(MegatronRun& run) {
+  take_batch(run);
+  take_precision(run);
+  take_optimizer(run);
+  tell_dropout(run);
+  if (!run.args.on("cross-entropy-loss-fusion")) {
+    run.draft.assume("a fused loss: --cross-entropy-loss-fusion is not given, an unfused loss is not supported yet");
+  }
+}
+
+}  // namespace stepcast::imports

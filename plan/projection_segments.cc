@@ -1,0 +1,183 @@
+// Projections of a decoder layer under tensor and sequence parallelism: see decoder_segments.h for slots, order and
+// sources. Biases of column-parallel projections are split as their rows; those of row-parallel ones are added behind
+// the reduction, to the rank's own tokens, so that their gradient is that of the own tokens as well.
+#include <optional>
+#include <string>
+
+#include "plan/segment_context.h"
+
+namespace stepcast::plan {
+namespace {
+
+using program::acc;
+using program::DType;
+using program::in;
+using program::MatmulForm;
+using program::Op;
+using program::OpKind;
+using program::out;
+using program::Ref;
+using program::SegmentBuilder;
+using program::SegmentId;
+using program::Stream;
+using Context = SegmentContext;
+
+void add_rotary(SegmentBuilder& b, const Context& c, OpKind kind, Ref qkv) {
+  Op& op = b.op(kind, Stream::kCompute, "rope", {acc(qkv)});
+  set_heads(op, c.x);
+  op.attributes.value = c.scenario.model.rope_theta;
+  if (c.x.context > 1) op.index_role = c.roles.cp;
+}
+
+SegmentId column_forward(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
+                         Rotary rotary, ColumnBias bias) {
+  const Shapes& x = c.x;
+  SegmentBuilder f(label);
+  const Ref n = f.slot("n", x.compute, {x.local_tokens, x.hidden});
+  const Ref w = f.slot("w", x.compute, {width, x.hidden});
+  const Ref y = f.slot("y", x.compute, {x.tokens, width});
+  Ref input = n;
+  if (x.sequence_parallel) {
+    input = f.temp("gathered", x.compute, {x.tokens, x.hidden}, kActivations);
+    tp_collective(f, c, OpKind::kAllGather, "gather", {in(n), out(input)});
+  }
+  if (bias == ColumnBias::kInMatmul) {
+    matmul(f, MatmulForm::kNT, name, {in(input), in(w), out(y), in(f.slot("bias", x.compute, {width}))});
+  } else {
+    matmul(f, MatmulForm::kNT, name, {in(input), in(w), out(y)});
+  }
+  if (rotary.present) add_rotary(f, c, OpKind::kRotaryForward, y);
+  return c.store(f);
+}
+
+SegmentId column_input_grad(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
+                            Rotary rotary) {
+  const Shapes& x = c.x;
+  SegmentBuilder i(label);
+  const Ref dy = i.slot("dy", x.compute, {x.tokens, width});
+  const Ref w = i.slot("w", x.compute, {width, x.hidden});
+  const Ref dn = i.slot("dn", x.compute, {x.local_tokens, x.hidden});
+  if (x.sequence_parallel) {
+    const Ref n = i.slot("n", x.compute, {x.local_tokens, x.hidden});
+    const Ref gathered = i.slot("gathered", x.compute, {x.tokens, x.hidden});
+    tp_collective(i, c, OpKind::kAllGather, "gather_input", {in(n), out(gathered)});
+  }
+  if (rotary.present) add_rotary(i, c, OpKind::kRotaryBackward, dy);
+  if (x.sequence_parallel) {
+    const Ref partial = i.temp("partial", x.compute, {x.tokens, x.hidden}, kActivations);
+    matmul(i, MatmulForm::kNN, name, {in(dy), in(w), out(partial)});
+    tp_collective(i, c, OpKind::kReduceScatter, "reduce", {in(partial), out(dn)});
+  } else {
+    matmul(i, MatmulForm::kNN, name, {in(dy), in(w), out(dn)});
+    if (x.tensor_parallel) tp_collective(i, c, OpKind::kAllReduce, "reduce", {acc(dn)});
+  }
+  return c.store(i);
+}
+
+// dw[rows,cols] += left[T,rows]^T right[T,cols]; with a bias, dbias[rows] += the sum of the `biased` rows of its own
+// output's gradient.
+SegmentId weight_grad(const Context& c, const std::string& label, const std::string& name, std::int64_t rows,
+                      std::int64_t cols, std::optional<std::int64_t> biased) {
+  SegmentBuilder w(label);
+  const Ref left = w.slot("left", c.x.compute, {c.x.tokens, rows});
+  const Ref right = w.slot("right", c.x.compute, {c.x.tokens, cols});
+  const Ref dw = w.slot("dw", c.x.gradients, {rows, cols});
+  matmul(w, MatmulForm::kTN, name, {in(left), in(right), acc(dw)});
+  if (biased) {
+    const Ref d = w.slot("d", c.x.compute, {*biased, rows});
+    const Ref dbias = w.slot("dbias", c.x.gradients, {rows});
+    w.op(OpKind::kBiasBackward, Stream::kCompute, name + "_bias", {in(d), acc(dbias)});
+  }
+  return c.store(w);
+}
+
+// How a projection's output meets the residual stream: with bias and dropout in one op, as Megatron's
+// bias_dropout_add fuses them; a dropout without bias is an op of its own.
+void add_to_residual(SegmentBuilder& f, const Context& c, Ref sum, Ref residual, Ref y, ResidualSum to) {
+  const Shapes& x = c.x;
+  if (!to.bias && !c.drops()) {
+    f.op(OpKind::kAdd, Stream::kCompute, "residual", {in(residual), in(sum), out(y)});
+    return;
+  }
+  if (to.bias) {
+    const Ref bias = f.slot("bias", x.compute, {x.hidden});
+    Op& op = f.op(OpKind::kBiasDropoutAdd, Stream::kCompute, "residual", {in(sum), in(bias), in(residual), out(y)});
+    if (!c.drops()) return;
+    set_dropout(op, c, to.site);
+    op.operands.push_back(out(f.slot("mask", DType::kU8, {x.local_tokens, x.hidden})));
+    return;
+  }
+  const Ref mask = f.slot("mask", DType::kU8, {x.local_tokens, x.hidden});
+  const Ref dropped = f.temp("dropped", x.compute, {x.local_tokens, x.hidden}, kActivations);
+  set_dropout(f.op(OpKind::kDropoutForward, Stream::kCompute, "dropout", {in(sum), out(dropped), out(mask)}), c,
+              to.site);
+  f.op(OpKind::kAdd, Stream::kCompute, "residual", {in(residual), in(dropped), out(y)});
+}
+
+SegmentId row_forward(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
+                      ResidualSum to) {
+  const Shapes& x = c.x;
+  SegmentBuilder f(label);
+  const Ref a = f.slot("a", x.compute, {x.tokens, width});
+  const Ref w = f.slot("w", x.compute, {x.hidden, width});
+  const Ref residual = f.slot("x", x.compute, {x.local_tokens, x.hidden});
+  const Ref y = f.slot("y", x.compute, {x.local_tokens, x.hidden});
+  const Ref o = f.temp("o", x.compute, {x.tokens, x.hidden}, kActivations);
+  matmul(f, MatmulForm::kNT, name, {in(a), in(w), out(o)});
+  Ref sum = o;
+  if (x.sequence_parallel) {
+    sum = f.temp("sum", x.compute, {x.local_tokens, x.hidden}, kActivations);
+    tp_collective(f, c, OpKind::kReduceScatter, "reduce", {in(o), out(sum)});
+  } else if (x.tensor_parallel) {
+    tp_collective(f, c, OpKind::kAllReduce, "reduce", {acc(o)});
+  }
+  add_to_residual(f, c, sum, residual, y, to);
+  return c.store(f);
+}
+
+SegmentId row_input_grad(const Context& c, const std::string& label, const std::string& name, std::int64_t width) {
+  const Shapes& x = c.x;
+  SegmentBuilder i(label);
+  const Ref dy = i.slot("dy", x.compute, {x.local_tokens, x.hidden});
+  const Ref w = i.slot("w", x.compute, {x.hidden, width});
+  const Ref da = i.slot("da", x.compute, {x.tokens, width});
+  Ref full = dy;
+  std::optional<Ref> gathered;
+  if (x.sequence_parallel) gathered = i.slot("gathered", x.compute, {x.tokens, x.hidden});
+  if (c.drops()) {
+    const Ref mask = i.slot("mask", DType::kU8, {x.local_tokens, x.hidden});
+    full = i.slot("d", x.compute, {x.local_tokens, x.hidden});
+    i.op(OpKind::kDropoutBackward, Stream::kCompute, "dropout", {in(dy), in(mask), out(full)}).attributes.value =
+        c.scenario.training.dropout;
+  }
+  if (gathered) {
+    tp_collective(i, c, OpKind::kAllGather, "gather", {in(full), out(*gathered)});
+    full = *gathered;
+  }
+  matmul(i, MatmulForm::kNN, name, {in(full), in(w), out(da)});
+  return c.store(i);
+}
+
+}  // namespace
+
+DecoderSegments::Projection build_column(const Context& c, const std::string& label, const std::string& name,
+                                         std::int64_t width, Rotary rotary, ColumnBias bias) {
+  DecoderSegments::Projection p;
+  p.forward = column_forward(c, label, name, width, rotary, bias);
+  p.input_grad = column_input_grad(c, label, name, width, rotary);
+  const bool biased = bias != ColumnBias::kNone;
+  p.weight_grad = weight_grad(c, label, name, width, c.x.hidden, biased ? std::optional(c.x.tokens) : std::nullopt);
+  return p;
+}
+
+DecoderSegments::Projection build_row(const Context& c, const std::string& label, const std::string& name,
+                                      std::int64_t width, ResidualSum to) {
+  DecoderSegments::Projection p;
+  p.forward = row_forward(c, label, name, width, to);
+  p.input_grad = row_input_grad(c, label, name, width);
+  p.weight_grad =
+      weight_grad(c, label, name, c.x.hidden, width, to.bias ? std::optional(c.x.local_tokens) : std::nullopt);
+  return p;
+}
+
+}  // namespace stepcast::plan

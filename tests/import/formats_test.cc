@@ -1,0 +1,154 @@
+// torchtitan, nanotron, DeepSpeed and Megatron-Bridge: names and identities of their configuration references.
+#include <gtest/gtest.h>
+
+#include "tests/import/imported_text.h"
+
+namespace stepcast::imports {
+namespace {
+
+constexpr const char* kTitan = R"([model]
+name = "llama3"
+flavor = "8B"
+[training]
+local_batch_size = 2
+seq_len = 8192
+[activation_checkpoint]
+mode = "selective"
+selective_ac_option = "op"
+[float8]
+recipe_name = "rowwise"
+)";
+
+ImportRequest on(std::int64_t gpus, const std::string& model = "") {
+  ImportRequest request;
+  request.gpus = gpus;
+  request.model = model;
+  return request;
+}
+
+TEST(TorchtitanImport, CountsTheLocalBatchPerStep) {
+  const Answer a = import_text("torchtitan", "run.toml", kTitan, on(128));
+  ASSERT_EQ(a.problem_text(), "");
+  EXPECT_EQ(a.value("training.global_batch_size"), "256");  // 2 * 128
+  EXPECT_EQ(a.value("plan.micro_batch_size"), "2");
+  EXPECT_EQ(a.value("plan.zero"), "3");
+  EXPECT_EQ(a.value("model.config"), "llama-3.1-8b");
+  EXPECT_EQ(a.value("plan.recompute.policy"), "op");
+  ASSERT_EQ(a.imported.converted.size(), 1U);
+  EXPECT_EQ(a.ignored("float8.recipe_name")->reason, Reason::kNoInfluence);  // no converter asks for float8
+}
+
+// With a pipeline the local batch of 8 is cut into microbatches of 1: 8 * dp 2 sequences a step.
+TEST(TorchtitanImport, CutsTheLocalBatchForAPipeline) {
+  const Answer a = import_text("torchtitan", "run.sh",
+                               "./run_train.sh --model.name llama3 --model.flavor 8B --training.local_batch_size 8 "
+                               "--parallelism.pipeline_parallel_degree=4 --parallelism.data_parallel_shard_degree 2 "
+                               "--parallelism.pipeline_parallel_schedule Interleaved1F1B --training.seq_len 4096\n");
+  ASSERT_EQ(a.problem_text(), "");
+  EXPECT_EQ(a.value("gpus"), "8");
+  EXPECT_EQ(a.value("plan.micro_batch_size"), "1");
+  EXPECT_EQ(a.value("training.global_batch_size"), "16");
+  EXPECT_EQ(a.value("plan.schedule"), "interleaved_1f1b");
+  EXPECT_EQ(a.value("plan.vp"), "2");
+}
+
+TEST(TorchtitanImport, LaysFlagsOverTheFileTheyName) {
+  const ScratchFolder folder;
+  folder.write("base.toml", kTitan);
+  ImportRequest request = on(16);
+  request.format = "torchtitan";
+  request.file = folder.write(
+      "run.sh", "CONFIG_FILE=${CONFIG_FILE:-base.toml} ./run_train.sh --parallelism.tensor_parallel_degree 2\n");
+  const Answer a = answer(request);
+  ASSERT_EQ(a.problem_text(), "");
+  EXPECT_EQ(a.value("plan.tp"), "2");
+  EXPECT_EQ(a.value("training.sequence_length"), "8192");
+  EXPECT_EQ(a.value("training.global_batch_size"), "16");  // 2 * dp 8
+}
+
+TEST(TorchtitanImport, TakesHybridShardsApart) {
+  const Answer a = import_text("torchtitan", "run.toml",
+                               std::string(kTitan) + "[parallelism]\ndata_parallel_replicate_degree = 4\n", on(32));
+  EXPECT_EQ(a.value("plan.dp_replicate"), "4");
+  EXPECT_EQ(a.value("plan.dp_shard"), "8");
+}
+
+TEST(TorchtitanImport, NamesTheLineOfABrokenFile) {
+  const Answer a = import_text("torchtitan", "run.toml", "[model]\nname = \n", on(8));
+  ASSERT_EQ(a.problems.size(), 1U);
+  EXPECT_EQ(a.problems[0].where.line, 2);
+}
+
+constexpr const char* kNanotron = R"(model:
+  ddp_bucket_cap_mb: 25
+  dtype: bfloat16
+  make_vocab_size_divisible_by: 1
+  model_config: {is_llama_config: true, hidden_size: 2048, intermediate_size: 8192, num_attention_heads: 32,
+    num_hidden_layers: 16, num_key_value_heads: 32, vocab_size: 131072, tie_word_embeddings: true,
+    rms_norm_eps: 1.0e-05, max_position_embeddings: 4096, pad_token_id: null}
+optimizer: {accumulate_grad_in_fp32: true, zero_stage: 1, learning_rate_scheduler: {learning_rate: 3.0e-4}}
+parallelism: {dp: 4, pp: 2, tp: 1, pp_engine: 1f1b, tp_mode: REDUCE_SCATTER, recompute_layer: false}
+tokens: {sequence_length: 4096, micro_batch_size: 4, batch_accumulation_per_replica: 16, train_steps: 100}
+)";
+
+TEST(NanotronImport, ReadsPlanModelAndBatch) {
+  const Answer a = import_text("nanotron", "config.yaml", kNanotron);
+  ASSERT_EQ(a.problem_text(), "");
+  EXPECT_EQ(a.value("gpus"), "8");
+  EXPECT_EQ(a.value("training.global_batch_size"), "256");  // 4 * 16 * 4
+  EXPECT_EQ(a.value("plan.zero"), "1");
+  EXPECT_EQ(a.value("plan.schedule"), "1f1b");
+  EXPECT_EQ(a.value("model.tie_word_embeddings"), "true");
+  EXPECT_EQ(a.value("training.precision.grads"), "fp32");
+  EXPECT_EQ(a.ignored("tokens.train_steps")->reason, Reason::kNoInfluence);
+}
+
+TEST(DeepSpeedImport, TakesTheBatchFromTwoOfThree) {
+  ImportRequest request = on(16, "llama-3.1-8b");
+  request.settings = {config::parse_setting("training.sequence_length=4096")};
+  const std::string zero =
+      R"("zero_optimization": {"stage": 2, "reduce_bucket_size": 5e8}, "bf16": {"enabled": true}})";
+  const Answer a = import_text("deepspeed", "ds.json",
+                               R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": 2,
+                                   "gradient_accumulation_steps": 4, )" +
+                                   zero,
+                               request);
+  ASSERT_EQ(a.problem_text(), "");
+  EXPECT_EQ(a.value("training.global_batch_size"), "128");  // 2 * 4 * 16
+  EXPECT_EQ(a.value("plan.bucket"), "500000000");
+  EXPECT_EQ(a.value("plan.overlap.grad_reduce"), "false");  // overlap_comm's default below stage 3
+  const Answer b = import_text("deepspeed", "ds.json",
+                               R"({"train_batch_size": 96, "gradient_accumulation_steps": 2, )" + zero, request);
+  EXPECT_EQ(b.value("plan.micro_batch_size"), "3");  // 96 / (2 * 16)
+  const Answer c = import_text("deepspeed", "ds.json",
+                               R"({"train_batch_size": 100, "train_micro_batch_size_per_gpu": 2, )" + zero, request);
+  EXPECT_NE(c.problem_text().find("train_batch_size 100"), std::string::npos);
+}
+
+TEST(DeepSpeedImport, SaysAllItLacks) {
+  EXPECT_EQ(import_text("deepspeed", "ds.json", R"({"train_batch_size": 8})").problems.size(), 3U);
+}
+
+TEST(MegatronBridgeImport, ReadsOverrides) {
+  const Answer a = import_text("megatron-bridge", "run.sh",
+                               "python run.py --num_gpus 64 model.tensor_model_parallel_size=4 \\\n"
+                               "  +model.sequence_parallel=True model.virtual_pipeline_model_parallel_size=5 "
+                               "model.pipeline_model_parallel_size=4 train.global_batch_size=128 model.seq_length=8192 "
+                               "mixed_precision=bf16_with_fp8_current_scaling_mixed ++ddp.overlap_grad_reduce=false\n",
+                               on(64, "llama-3.1-70b"));
+  ASSERT_EQ(a.problem_text(), "");
+  EXPECT_EQ(a.value("plan.tp"), "4");
+  EXPECT_EQ(a.value("plan.vp"), "5");  // 80 layers over 4 ranks are 20, in 5 virtual stages of 4
+  EXPECT_EQ(a.value("plan.sequence_parallel"), "true");
+  EXPECT_EQ(a.value("training.precision.compute"), "fp8");
+  EXPECT_EQ(a.value("training.precision.fp8_recipe"), "tensorwise");
+}
+
+TEST(Import, RefusesAnUnknownFormat) {
+  const Answer a = import_text("megatorn", "run.sh", "x\n");
+  ASSERT_EQ(a.problems.size(), 1U);
+  EXPECT_EQ(a.problems[0].kind, ErrorKind::kUsage);
+}
+
+}  // namespace
+}  // namespace stepcast::imports
