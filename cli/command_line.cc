@@ -48,9 +48,10 @@ int dispatch(int argc, char** argv) {
   app.set_version_flag("--version", "stepcast " STEPCAST_VERSION);
   app.require_subcommand(1);
   app.footer("stepcast help exit-codes lists the exit codes.");
-  const Command commands[] = {simulate_command(app), check_command(app),        run_command(app),   dump_command(app),
-                              coll_command(app),     hardware_command(app),     sweep_command(app), diff_command(app),
-                              explain_command(app),  calibrations_command(app), import_command(app)};
+  const Command commands[] = {simulate_command(app),     check_command(app),  run_command(app),
+                              dump_command(app),         coll_command(app),   hardware_command(app),
+                              sweep_command(app),        diff_command(app),   explain_command(app),
+                              calibrations_command(app), import_command(app), models_command(app)};
   try {
     std::reverse(args.begin(), args.end());  // the parser takes a stack
     app.parse(args);

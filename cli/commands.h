@@ -21,6 +21,7 @@ Command run_command(CLI::App& parent);
 Command dump_command(CLI::App& parent);
 Command coll_command(CLI::App& parent);
 Command hardware_command(CLI::App& parent);
+Command models_command(CLI::App& parent);
 Command import_command(CLI::App& parent);
 Command sweep_command(CLI::App& parent);
 Command diff_command(CLI::App& parent);

@@ -11,7 +11,7 @@ std::string_view orientation() {
   check SCENARIO      every broken rule of the plan and what would fix it; --show-config: where each value comes from
   run SCENARIO        execute the plan for real on this machine; --reference compares it with one rank
   coll OP             what a collective takes on a cluster, in the columns of nccl-tests
-  hardware, calibrations [NAME], explain TERM   every figure with its source; dump SCENARIO: the Program as text
+  hardware, models, calibrations [NAME], explain TERM   every figure with its source; dump SCENARIO: the Program as text
   import FORMAT FILE  a scenario from a Megatron script, torchtitan TOML, nanotron YAML or DeepSpeed JSON
 
 Try

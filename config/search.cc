@@ -70,7 +70,7 @@ FoundFile find_path(PresetKind kind, const std::string& text, const std::string&
   if (path.is_relative() && !beside.empty()) path = fs::path(beside).parent_path() / path;
   std::error_code fault;
   if (kind == PresetKind::kModel && fs::is_directory(path, fault)) path /= "config.json";
-  const bool generic = path.stem() == "config" && path.has_parent_path();
+  const bool generic = (path.stem() == "config" || path.stem() == "params") && path.has_parent_path();
   const std::string name = generic ? path.parent_path().filename().string() : path.stem().string();
   return FoundFile{path.string(), name, read_file(path.string(), where)};
 }

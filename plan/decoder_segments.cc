@@ -22,7 +22,7 @@ using program::Stream;
 
 using Context = SegmentContext;
 
-bool has_layer_norm(const Context& c) { return c.scenario.model.norm == models::NormKind::kLayer; }
+bool has_layer_norm(const Context& c) { return c.scenario.model.norm == models::NormKind::kLayerNorm; }
 
 SegmentId norm_forward(const Context& c, const std::string& label) {
   const Shapes& x = c.x;
@@ -73,21 +73,19 @@ struct ActivationKinds {
   OpKind forward, backward;
 };
 
-ActivationKinds activation_of(models::MlpKind mlp) {
-  switch (mlp) {
-    case models::MlpKind::kSwiGlu:
-      return {OpKind::kSwiGluForward, OpKind::kSwiGluBackward};
-    case models::MlpKind::kGelu:
-      return {OpKind::kGeluForward, OpKind::kGeluBackward};
-    case models::MlpKind::kSquaredRelu:
-      break;
+// GELU is computed in its tanh form, whichever a model names (they differ by less than 0.001): so does Megatron's
+// kernel that fuses it with a bias.
+ActivationKinds activation_of(const models::Architecture& model) {
+  if (model.gated_mlp) return {OpKind::kSwiGluForward, OpKind::kSwiGluBackward};
+  if (model.activation == models::Activation::kSquaredRelu) {
+    return {OpKind::kSquaredReluForward, OpKind::kSquaredReluBackward};
   }
-  return {OpKind::kSquaredReluForward, OpKind::kSquaredReluBackward};
+  return {OpKind::kGeluForward, OpKind::kGeluBackward};
 }
 
 DecoderSegments::Core build_activation(const Context& c) {
   const Shapes& x = c.x;
-  const ActivationKinds kinds = activation_of(c.scenario.model.mlp);
+  const ActivationKinds kinds = activation_of(c.scenario.model);
   SegmentBuilder f("mlp");
   const Ref gate_up = f.slot("gate_up", x.compute, {x.tokens, x.mlp_in});
   const Ref act = f.slot("act", x.compute, {x.tokens, x.ffn});
@@ -238,17 +236,17 @@ DecoderSegments build_decoder_segments(program::ProgramBuilder& b, const Roles& 
   d.attn_norm = build_norm(c, "attn", true);
   d.mlp_norm = build_norm(c, "mlp", true);
   d.head_norm = build_norm(c, "head", false);
-  const bool gated = s.model.mlp == models::MlpKind::kSwiGlu;
   const bool rotary = s.model.positions == models::PositionKind::kRotary;
-  const ColumnBias bias = c.has_biases() ? ColumnBias::kInMatmul : ColumnBias::kNone;
-  d.qkv = build_column(c, "attn", "qkv", x.qkv, Rotary{rotary}, bias);
-  d.gate_up = build_column(c, "mlp", gated ? "gate_up" : "up", x.mlp_in, Rotary{},
-                           bias_in_activation(c.scenario.model) ? ColumnBias::kInActivation : bias);
+  const auto in_matmul = [](bool bias) { return bias ? ColumnBias::kInMatmul : ColumnBias::kNone; };
+  d.qkv = build_column(c, "attn", "qkv", x.qkv, Rotary{rotary}, in_matmul(s.model.qkv_bias));
+  d.gate_up = build_column(c, "mlp", s.model.gated_mlp ? "gate_up" : "up", x.mlp_in, Rotary{},
+                           bias_in_activation(s.model) ? ColumnBias::kInActivation : in_matmul(s.model.mlp_bias));
   d.logits = build_column(c, "head", "logits", x.vocab, Rotary{}, ColumnBias::kNone);
   d.attention = x.context > 1 ? build_context_attention(c) : build_attention(c);
   d.activation = build_activation(c);
-  d.attn_out = build_row(c, "attn", "out", x.q, program::DropoutSite::kAttentionOutput);
-  d.down = build_row(c, "mlp", "down", x.ffn, program::DropoutSite::kMlpOutput);
+  d.attn_out =
+      build_row(c, "attn", "out", x.q, {program::DropoutSite::kAttentionOutput, s.model.attention_output_bias});
+  d.down = build_row(c, "mlp", "down", x.ffn, {program::DropoutSite::kMlpOutput, s.model.mlp_bias});
   d.embedding_forward = embedding_forward(c);
   d.embedding_weight_grad = embedding_weight_grad(c);
   d.loss_forward = loss_forward(c, scale);

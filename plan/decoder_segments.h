@@ -58,9 +58,7 @@ struct DecoderSegments {
 };
 
 // Whether the bias of the projection into the MLP is added by the activation, as it is where there is no gate.
-inline bool bias_in_activation(const models::Architecture& model) {
-  return model.linear_biases && model.mlp != models::MlpKind::kSwiGlu;
-}
+inline bool bias_in_activation(const models::Architecture& model) { return model.mlp_bias && !model.gated_mlp; }
 
 DecoderSegments build_decoder_segments(program::ProgramBuilder& b, const Roles& roles, const Shapes& x,
                                        const Scenario& s);

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "plan/model_support.h"
 #include "plan/stage_lowering.h"
 #include "topology/mesh.h"
 
@@ -51,6 +52,8 @@ void add_ranks(program::ProgramBuilder& b, const Scenario& s, const topology::De
 }
 
 void refuse_unsupported(const Scenario& s) {
+  if (const auto refusal = refusal_of(s.model, s.training.sequence_length, {"", 0, "model"}))
+    throw Error(std::vector<Problem>{*refusal});
   if (estimated_ops(s.model, s.microbatches()) > kMostOps) {
     throw Error(ErrorKind::kUnsupported, "the step has too many ops to lower", {"", 0, "training.global_batch_size"});
   }

@@ -102,28 +102,29 @@ SegmentId weight_grad(const Context& c, const std::string& label, const std::str
 
 // How a projection's output meets the residual stream: with bias and dropout in one op, as Megatron's
 // bias_dropout_add fuses them; a dropout without bias is an op of its own.
-void add_to_residual(SegmentBuilder& f, const Context& c, Ref sum, Ref residual, Ref y, program::DropoutSite site) {
+void add_to_residual(SegmentBuilder& f, const Context& c, Ref sum, Ref residual, Ref y, ResidualSum to) {
   const Shapes& x = c.x;
-  if (!c.has_biases() && !c.drops()) {
+  if (!to.bias && !c.drops()) {
     f.op(OpKind::kAdd, Stream::kCompute, "residual", {in(residual), in(sum), out(y)});
     return;
   }
-  if (c.has_biases()) {
+  if (to.bias) {
     const Ref bias = f.slot("bias", x.compute, {x.hidden});
     Op& op = f.op(OpKind::kBiasDropoutAdd, Stream::kCompute, "residual", {in(sum), in(bias), in(residual), out(y)});
     if (!c.drops()) return;
-    set_dropout(op, c, site);
+    set_dropout(op, c, to.site);
     op.operands.push_back(out(f.slot("mask", DType::kU8, {x.local_tokens, x.hidden})));
     return;
   }
   const Ref mask = f.slot("mask", DType::kU8, {x.local_tokens, x.hidden});
   const Ref dropped = f.temp("dropped", x.compute, {x.local_tokens, x.hidden}, kActivations);
-  set_dropout(f.op(OpKind::kDropoutForward, Stream::kCompute, "dropout", {in(sum), out(dropped), out(mask)}), c, site);
+  set_dropout(f.op(OpKind::kDropoutForward, Stream::kCompute, "dropout", {in(sum), out(dropped), out(mask)}), c,
+              to.site);
   f.op(OpKind::kAdd, Stream::kCompute, "residual", {in(residual), in(dropped), out(y)});
 }
 
 SegmentId row_forward(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
-                      program::DropoutSite site) {
+                      ResidualSum to) {
   const Shapes& x = c.x;
   SegmentBuilder f(label);
   const Ref a = f.slot("a", x.compute, {x.tokens, width});
@@ -139,7 +140,7 @@ SegmentId row_forward(const Context& c, const std::string& label, const std::str
   } else if (x.tensor_parallel) {
     tp_collective(f, c, OpKind::kAllReduce, "reduce", {acc(o)});
   }
-  add_to_residual(f, c, sum, residual, y, site);
+  add_to_residual(f, c, sum, residual, y, to);
   return c.store(f);
 }
 
@@ -179,12 +180,12 @@ DecoderSegments::Projection build_column(const Context& c, const std::string& la
 }
 
 DecoderSegments::Projection build_row(const Context& c, const std::string& label, const std::string& name,
-                                      std::int64_t width, program::DropoutSite site) {
+                                      std::int64_t width, ResidualSum to) {
   DecoderSegments::Projection p;
-  p.forward = row_forward(c, label, name, width, site);
+  p.forward = row_forward(c, label, name, width, to);
   p.input_grad = row_input_grad(c, label, name, width);
   p.weight_grad =
-      weight_grad(c, label, name, c.x.hidden, width, c.has_biases() ? std::optional(c.x.local_tokens) : std::nullopt);
+      weight_grad(c, label, name, c.x.hidden, width, to.bias ? std::optional(c.x.local_tokens) : std::nullopt);
   return p;
 }
 

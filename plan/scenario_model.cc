@@ -4,6 +4,7 @@
 
 #include "config/text.h"
 #include "models/hf_config.h"
+#include "plan/model_support.h"
 #include "plan/scenario_draft.h"
 
 namespace stepcast::plan {
@@ -61,12 +62,15 @@ bool states_its_shape(const schema::Model& given) {
 // What makes a decoder one of the GPT kind.
 void override_kind(const schema::Model& given, Architecture& model) {
   if (given.has_hidden_act()) {
-    model.mlp = given.hidden_act() == "silu"    ? models::MlpKind::kSwiGlu
-                : given.hidden_act() == "relu2" ? models::MlpKind::kSquaredRelu
-                                                : models::MlpKind::kGelu;
+    model.activation = given.hidden_act() == "silu"    ? models::Activation::kSilu
+                       : given.hidden_act() == "relu2" ? models::Activation::kSquaredRelu
+                       : given.hidden_act() == "gelu"  ? models::Activation::kGelu
+                                                       : models::Activation::kGeluTanh;
+    model.gated_mlp = model.activation == models::Activation::kSilu;
   }
   if (given.has_normalization()) {
-    model.norm = given.normalization() == "LayerNorm" ? models::NormKind::kLayer : models::NormKind::kRms;
+    model.norm_bias = given.normalization() == "LayerNorm";
+    model.norm = model.norm_bias ? models::NormKind::kLayerNorm : models::NormKind::kRmsNorm;
   }
   if (given.has_position_embedding_type()) {
     const std::string& type = given.position_embedding_type();
@@ -75,7 +79,9 @@ void override_kind(const schema::Model& given, Architecture& model) {
                       : type == "alibi"            ? models::PositionKind::kAlibi
                                                    : models::PositionKind::kNone;
   }
-  if (given.has_add_bias_linear()) model.linear_biases = given.add_bias_linear();
+  if (given.has_add_bias_linear()) {
+    model.qkv_bias = model.attention_output_bias = model.mlp_bias = given.add_bias_linear();
+  }
 }
 
 void override_shape(const schema::Model& given, Architecture& model) {
@@ -150,6 +156,10 @@ void resolve_model(ScenarioDraft& draft) {
     std::vector<std::string> help;
     if (!problem.help.empty()) help.push_back(problem.help);
     draft.refuse("model." + problem.field, problem.message, std::move(help));
+  }
+  const Location where = draft.locate(given.has_config() ? "model.config" : "model");
+  if (auto refusal = refusal_of(model, draft.message.training().sequence_length(), where)) {
+    draft.problems.add(std::move(*refusal));
   }
   draft.read.scenario.model = std::move(model);
   if (given.has_config()) draft.record("model.config", given.config(), "");

@@ -126,10 +126,12 @@ void resolve_training(ScenarioDraft& draft) {
   resolve_precision(draft);
   resolve_optimizer(draft);
   if (given.has_init_std()) training.init_std = given.init_std();
-  if (given.has_dropout()) training.dropout = given.dropout();
+  const models::Architecture& model = draft.read.scenario.model;
+  training.dropout = given.has_dropout() ? given.dropout() : model.dropout;
   if (given.has_seed()) training.seed = static_cast<std::uint64_t>(given.seed());
   draft.record("training.seed", std::to_string(training.seed), "default");
-  draft.record("training.dropout", config::number_text(training.dropout), "default");
+  draft.record("training.dropout", config::number_text(training.dropout),
+               model.dropout > 0 ? "model " + config::printable(model.name) : "default");
   draft.record("training.init_std", config::number_text(training.init_std), "default");
 }
 

@@ -20,7 +20,6 @@ struct SegmentContext {
 
   program::SegmentId store(program::SegmentBuilder& b) const { return builder.segment(b.take()); }
   bool drops() const { return scenario.training.dropout > 0; }
-  bool has_biases() const { return scenario.model.linear_biases; }
 };
 
 inline void tp_collective(program::SegmentBuilder& b, const SegmentContext& c, program::OpKind kind, std::string name,
@@ -69,8 +68,13 @@ struct Rotary {
 };
 DecoderSegments::Projection build_column(const SegmentContext& c, const std::string& label, const std::string& name,
                                          std::int64_t width, Rotary rotary, ColumnBias bias);
-// Row-parallel projection into the residual stream, whose dropout is of `site`.
+// How a projection's output meets the residual stream.
+struct ResidualSum {
+  program::DropoutSite site;
+  bool bias = false;
+};
+// Row-parallel projection into the residual stream.
 DecoderSegments::Projection build_row(const SegmentContext& c, const std::string& label, const std::string& name,
-                                      std::int64_t width, program::DropoutSite site);
+                                      std::int64_t width, ResidualSum to);
 
 }  // namespace stepcast::plan

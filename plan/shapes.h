@@ -52,7 +52,7 @@ struct Shapes {
     x.mlp_in = s.model.mlp_in_width() / tp;
     x.vocab = s.model.padded_vocab / tp;
     x.norm_stats = {x.local_tokens};
-    if (s.model.norm == models::NormKind::kLayer) x.norm_stats = {2, x.local_tokens};
+    if (s.model.norm == models::NormKind::kLayerNorm) x.norm_stats = {2, x.local_tokens};
     return x;
   }
 };

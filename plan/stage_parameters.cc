@@ -78,7 +78,7 @@ class Layout {
   void add_norm(std::uint32_t module, const std::string& name) {
     ModuleParameters& p = out_.of_module[module];
     p.norm = add_vector(module, name, Init::kOnes);
-    if (s_.model.norm == models::NormKind::kLayer) p.norm_bias = add_vector(module, name + "_bias", Init::kZeros);
+    if (s_.model.norm_bias) p.norm_bias = add_vector(module, name + "_bias", Init::kZeros);
   }
 
   // One column of the given ranges of rows, split over tp as the rows of the matrix it belongs to.
@@ -131,15 +131,22 @@ class Layout {
   struct Column {
     std::string name;
     std::vector<std::int64_t> widths;
+    bool bias = false;
+  };
+
+  struct Row {
+    std::string name;
+    std::int64_t width = 0;
+    bool bias = false;
   };
 
   // The projections into and out of a module, and their biases.
-  void add_projections(std::uint32_t module, const Column& in, const std::string& out, std::int64_t out_width) {
+  void add_projections(std::uint32_t module, const Column& in, const Row& out) {
     ModuleParameters& p = out_.of_module[module];
     p.in = add_column(module, in.name, in.widths);
-    if (s_.model.linear_biases) p.in_bias = add_column_bias(module, in.name + "_bias", in.widths);
-    p.out = add_row(module, out, out_width);
-    if (s_.model.linear_biases) p.out_bias = add_vector(module, out + "_bias", Init::kZeros);
+    if (in.bias) p.in_bias = add_column_bias(module, in.name + "_bias", in.widths);
+    p.out = add_row(module, out.name, out.width);
+    if (out.bias) p.out_bias = add_vector(module, out.name + "_bias", Init::kZeros);
   }
 
   void add_layer(std::uint16_t chunk, std::int64_t layer) {
@@ -147,14 +154,14 @@ class Layout {
     const std::string prefix = "layers." + std::to_string(layer) + ".";
     const std::uint32_t attn = new_module(ModuleKind::kAttention, chunk, layer);
     add_norm(attn, prefix + "attn_norm");
-    add_projections(attn, {prefix + "wqkv", {s_.model.q_width(), s_.model.kv_width(), s_.model.kv_width()}},
-                    prefix + "wo", s_.model.q_width());
+    const models::Architecture& m = s_.model;
+    add_projections(attn, {prefix + "wqkv", {m.q_width(), m.kv_width(), m.kv_width()}, m.qkv_bias},
+                    {prefix + "wo", m.q_width(), m.attention_output_bias});
     const std::uint32_t mlp = new_module(ModuleKind::kMlp, chunk, layer);
     add_norm(mlp, prefix + "mlp_norm");
-    const bool gated = s_.model.mlp == models::MlpKind::kSwiGlu;
-    add_projections(
-        mlp, gated ? Column{prefix + "gate_up", {s_.model.ffn, s_.model.ffn}} : Column{prefix + "up", {s_.model.ffn}},
-        prefix + "down", s_.model.ffn);
+    const Column in = m.gated_mlp ? Column{prefix + "gate_up", {m.ffn, m.ffn}, m.mlp_bias}
+                                  : Column{prefix + "up", {m.ffn}, m.mlp_bias};
+    add_projections(mlp, in, {prefix + "down", m.ffn, m.mlp_bias});
   }
 
   void add_head(std::uint16_t chunk) {

@@ -42,10 +42,8 @@ TEST(Arguments, SuggestsNothingForAWordLikeNoCommand) {
     prepared_arguments({"xyzzy"});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(
-        error.problems()[0].help,
-        (Words{
-            "commands: simulate, check, sweep, diff, run, dump, coll, hardware, calibrations, import, explain, help"}));
+    EXPECT_EQ(error.problems()[0].help, (Words{"commands: simulate, check, sweep, diff, run, dump, coll, hardware, "
+                                               "calibrations, models, import, explain, help"}));
   }
 }
 

@@ -32,6 +32,8 @@ TEST(FindFile, TakesPathsRelativeToTheFileThatNamesThem) {
   folder.write("runs/model/config.json", "{\"a\": 1}");
   const std::string run = folder.path("runs/run.yaml");
   EXPECT_EQ(find_file(PresetKind::kModel, "./model/config.json", run, {}, {}).name, "model");
+  folder.write("runs/meta/params.json", "{}");
+  EXPECT_EQ(find_file(PresetKind::kModel, "./meta/params.json", run, {}, {}).name, "meta");
   EXPECT_EQ(find_file(PresetKind::kModel, "./model", run, {}, {}).text, "{\"a\": 1}");
 }
 

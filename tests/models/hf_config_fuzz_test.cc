@@ -11,12 +11,12 @@ namespace stepcast::models {
 namespace {
 
 // Pieces that a mutation may insert: numbers at the edges, tokens of JSON and of Python, bytes that are not UTF-8.
-const std::string kPieces[] = {"0",       "-1",    "2147483648", "9223372036854775807",
-                               "1e308",   "1e999", "NaN",        "Infinity",
-                               "null",    "\"",    "{",          "}",
-                               "[",       "]",     ",",          ":",
-                               "\xFF",    "\n",    "true",       "\\u0000",
-                               "\\ud800", "llama", "0.5",        "\xEF\xBB\xBF"};
+const std::string kPieces[] = {"0",       "-1",      "2147483648", "9223372036854775807",
+                               "1e308",   "1e999",   "NaN",        "Infinity",
+                               "null",    "\"",      "{",          "}",
+                               "[",       "]",       ",",          ":",
+                               "\xFF",    "\n",      "true",       "\\u0000",
+                               "\\ud800", "mixtral", "0.5",        "\xEF\xBB\xBF"};
 
 // Counter-based draws, so that a failing round can be run by its number alone.
 class Draws {
@@ -56,18 +56,28 @@ bool plain_text(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); });
 }
 
+// Every preset, so every family of the presets, and a params.json.
+std::vector<std::string> corpus() {
+  std::vector<std::string> texts = {
+      R"({"dim": 8192, "n_layers": 80, "n_heads": 64, "n_kv_heads": 8, "multiple_of": 4096,
+    "ffn_dim_multiplier": 1.3, "vocab_size": 32000, "norm_eps": 1e-05})"};
+  for (const std::string& name : testing::preset_names()) texts.push_back(testing::preset_text(name));
+  return texts;
+}
+
 TEST(ParseHfConfigFuzz, NeverFailsOtherwiseThanByError) {
+  const std::vector<std::string> originals = corpus();
   int accepted = 0;
   int refused = 0;
   for (std::uint64_t round = 0; round < 20000; ++round) {
     Draws draws(round);
-    const std::string original = testing::preset_text(testing::kPresets[round % std::size(testing::kPresets)]);
-    const std::string text = mutated(original, draws);
+    const std::string text = mutated(originals[round % originals.size()], draws);
     try {
       std::vector<std::string> ignored;
       const Architecture a = parse_hf_config(text, "fuzz.json", &ignored);
       ASSERT_TRUE(problems_of(a).empty()) << "round " << round;
       ASSERT_GT(count_parameters(a).total, 0) << "round " << round;
+      ASSERT_GE(training_flops_per_token(a, 4096).full, training_flops_per_token(a, 4096).causal) << "round " << round;
       for (const std::string& key : ignored) ASSERT_TRUE(plain_text(key)) << "round " << round;
       ++accepted;
     } catch (const Error& e) {

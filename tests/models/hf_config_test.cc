@@ -123,30 +123,31 @@ TEST(ParseHfConfig, ListsTheKeysWithoutInfluenceInFileOrder) {
 TEST(ParseHfConfig, SkipsAByteOrderMark) { EXPECT_TRUE(problems_in("\xEF\xBB\xBF" + minimal_with({})).empty()); }
 
 TEST(ParseHfConfig, RefusesOtherModelTypesWithoutJudgingTheRest) {
-  expect_problem("{\n\"model_type\": \"mixtral\"}", ErrorKind::kUnsupported, 2, "model_type", "mixtral");
+  expect_problem("{\n\"model_type\": \"rwkv\"}", ErrorKind::kUnsupported, 2, "model_type", "rwkv");
   expect_problem("{\"model_type\": 3}", ErrorKind::kInput, 1, "model_type", "expected a string, found 3");
   expect_problem("{}", ErrorKind::kInput, 0, "model_type", "missing");
 }
 
-TEST(ParseHfConfig, RefusesBiasesAndOtherActivations) {
+TEST(ParseHfConfig, DescribesBiasesActivationsAndDropout) {
+  const Architecture a = parse_hf_config(
+      minimal_with(
+          {{"attention_bias", "true"}, {"mlp_bias", "true"}, {"hidden_act", "\"gelu\""}, {"attention_dropout", "0.1"}}),
+      "m.json");
+  EXPECT_TRUE(a.qkv_bias && a.attention_output_bias && a.mlp_bias);
+  EXPECT_EQ(a.activation, Activation::kGelu);
+  EXPECT_EQ(a.dropout, 0.1);
+}
+
+TEST(ParseHfConfig, RefusesVariantsThatAreNotDescribed) {
   const std::vector<Problem> problems =
-      problems_in(minimal_with({{"attention_bias", "true"}, {"mlp_bias", "true"}, {"hidden_act", "\"gelu\""}}));
-  ASSERT_EQ(problems.size(), 3u);
-  const char* const fields[] = {"attention_bias", "mlp_bias", "hidden_act"};
-  for (std::size_t i = 0; i < 3; ++i) {
+      problems_in(minimal_with({{"sliding_window", "4096"}, {"hidden_act", "\"mish\""}}));
+  ASSERT_EQ(problems.size(), 2u);
+  const char* const fields[] = {"sliding_window", "hidden_act"};
+  for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(problems[i].kind, ErrorKind::kUnsupported);
     EXPECT_EQ(problems[i].where.field, fields[i]);
     EXPECT_EQ(problems[i].where.line, static_cast<int>(8 + i));
   }
-}
-
-TEST(ParseHfConfig, RefusesWindowsAndDropoutThatAct) {
-  const std::vector<Problem> problems =
-      problems_in(minimal_with({{"sliding_window", "4096"}, {"attention_dropout", "0.1"}}));
-  ASSERT_EQ(problems.size(), 2u);
-  EXPECT_EQ(problems[0].where.field, "sliding_window");
-  EXPECT_EQ(problems[1].where.field, "attention_dropout");
-  EXPECT_EQ(problems[0].kind, ErrorKind::kUnsupported);
   EXPECT_TRUE(problems_in(minimal_with({{"sliding_window", "null"}, {"attention_dropout", "0.0"}})).empty());
   EXPECT_TRUE(problems_in(minimal_with({{"sliding_window", "4096"}, {"use_sliding_window", "false"}})).empty());
 }
@@ -194,7 +195,7 @@ TEST(ParseHfConfig, ReportsMissingKeysOnceEach) {
 
 TEST(ParseHfConfig, ReportsAllProblemsAtOnce) {
   const std::vector<Problem> problems = problems_in(
-      minimal_with({{"num_hidden_layers", "0"}, {"hidden_size", ""}, {"vocab_size", "1.5"}, {"mlp_bias", "true"}}));
+      minimal_with({{"num_hidden_layers", "0"}, {"hidden_size", ""}, {"vocab_size", "1.5"}, {"mlp_bias", "1"}}));
   ASSERT_EQ(problems.size(), 4u) << to_text(problems);
   EXPECT_EQ(problems[0].where.field, "mlp_bias");
   EXPECT_EQ(problems[1].where.field, "hidden_size");

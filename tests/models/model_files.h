@@ -3,26 +3,37 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "models/hf_config.h"
 
 namespace stepcast::models::testing {
 
-inline constexpr const char* kPresets[] = {"llama-2-7b",    "llama-2-13b",    "llama-2-70b",  "llama-3.1-8b",
-                                           "llama-3.1-70b", "llama-3.1-405b", "llama-3.2-1b", "llama-3.2-3b"};
-
 inline std::string preset_path(const std::string& name) {
   return std::string(STEPCAST_SOURCE_DIR) + "/scenarios/models/" + name + ".json";
 }
 
-inline std::string preset_text(const std::string& name) {
-  std::ifstream file(preset_path(name), std::ios::binary);
-  EXPECT_TRUE(file) << preset_path(name);
+// Names of all presets, sorted.
+inline std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  const auto folder = std::filesystem::path(STEPCAST_SOURCE_DIR) / "scenarios" / "models";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+inline std::string file_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file) << path;
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
+
+inline std::string preset_text(const std::string& name) { return file_text(preset_path(name)); }
 
 inline Architecture preset(const std::string& name) { return parse_hf_config(preset_text(name), preset_path(name)); }
 

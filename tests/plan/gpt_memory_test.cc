@@ -39,8 +39,8 @@ TinyShape gpt_shape() {
 TinyPlan gpt_plan() {
   return {.name = "gpt",
           .micro_batch = 2,
-          .norm = models::NormKind::kLayer,
-          .mlp = models::MlpKind::kGelu,
+          .norm = models::NormKind::kLayerNorm,
+          .activation = models::Activation::kGeluTanh,
           .positions = models::PositionKind::kLearned,
           .biases = true,
           .dropout = 0.1,
@@ -159,10 +159,10 @@ TEST(GptMemory, MlpAndNormsKeepWhatTheirKindNeeds) {
   TinyPlan p = gpt_plan();
   const Sizes n(gpt_shape(), p);
   EXPECT_EQ(bytes_per_layer(wide, p) - bytes_per_layer(gpt_shape(), p), 4 * 8 * n.sb);
-  p.mlp = models::MlpKind::kSwiGlu;
+  p.activation = models::Activation::kSilu;
   EXPECT_EQ(bytes_per_layer(wide, p) - bytes_per_layer(gpt_shape(), p), 6 * 8 * n.sb);
   const std::int64_t layer_norm = bytes_per_layer(gpt_shape(), p);
-  p.norm = models::NormKind::kRms;
+  p.norm = models::NormKind::kRmsNorm;
   EXPECT_EQ(layer_norm - bytes_per_layer(gpt_shape(), p), 8 * n.sb);
 }
 

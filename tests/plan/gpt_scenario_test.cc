@@ -32,20 +32,23 @@ stack: {attention: unfused}
 
 TEST(GptScenario, IsReadIntoTheShape) {
   const Scenario s = read_text(kGpt).scenario;
-  EXPECT_EQ(s.model.norm, models::NormKind::kLayer);
-  EXPECT_EQ(s.model.mlp, models::MlpKind::kGelu);
+  EXPECT_EQ(s.model.norm, models::NormKind::kLayerNorm);
+  EXPECT_EQ(s.model.activation, models::Activation::kGeluTanh);
+  EXPECT_FALSE(s.model.gated_mlp);
+  EXPECT_TRUE(s.model.norm_bias);
   EXPECT_EQ(s.model.positions, models::PositionKind::kLearned);
-  EXPECT_TRUE(s.model.linear_biases);
+  EXPECT_TRUE(s.model.qkv_bias && s.model.attention_output_bias && s.model.mlp_bias);
   EXPECT_EQ(s.training.dropout, 0.1);
   EXPECT_EQ(s.attention, AttentionKind::kUnfused);
 }
 
 TEST(GptScenario, TakesEveryWordOfItsKeys) {
   const auto model = [](const char* setting) { return read_text(kGpt, {setting}).scenario.model; };
-  EXPECT_EQ(model("model.hidden_act=relu2").mlp, models::MlpKind::kSquaredRelu);
-  EXPECT_EQ(model("model.hidden_act=gelu_new").mlp, models::MlpKind::kGelu);
-  EXPECT_EQ(model("model.hidden_act=silu").mlp, models::MlpKind::kSwiGlu);
-  EXPECT_EQ(model("model.normalization=RMSNorm").norm, models::NormKind::kRms);
+  EXPECT_EQ(model("model.hidden_act=relu2").activation, models::Activation::kSquaredRelu);
+  EXPECT_EQ(model("model.hidden_act=gelu_new").activation, models::Activation::kGeluTanh);
+  EXPECT_EQ(model("model.hidden_act=gelu").activation, models::Activation::kGelu);
+  EXPECT_TRUE(model("model.hidden_act=silu").gated_mlp);
+  EXPECT_EQ(model("model.normalization=RMSNorm").norm, models::NormKind::kRmsNorm);
   EXPECT_EQ(model("model.position_embedding_type=alibi").positions, models::PositionKind::kAlibi);
   EXPECT_EQ(model("model.position_embedding_type=rope").positions, models::PositionKind::kRotary);
   EXPECT_EQ(model("model.position_embedding_type=none").positions, models::PositionKind::kNone);
@@ -86,10 +89,10 @@ gpus: 8
 training: {sequence_length: 8192, global_batch_size: 8}
 )")
                          .scenario;
-  EXPECT_EQ(s.model.norm, models::NormKind::kRms);
-  EXPECT_EQ(s.model.mlp, models::MlpKind::kSwiGlu);
+  EXPECT_EQ(s.model.norm, models::NormKind::kRmsNorm);
+  EXPECT_TRUE(s.model.gated_mlp);
   EXPECT_EQ(s.model.positions, models::PositionKind::kRotary);
-  EXPECT_FALSE(s.model.linear_biases);
+  EXPECT_FALSE(s.model.qkv_bias || s.model.attention_output_bias || s.model.mlp_bias);
   EXPECT_EQ(s.training.dropout, 0);
   EXPECT_EQ(s.attention, AttentionKind::kFused);
 }

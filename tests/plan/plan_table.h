@@ -77,13 +77,14 @@ inline std::vector<TinyPlan> llama_plans() {
 // What sets GPT-style decoders apart, piece by piece and together, each under every way of splitting that treats it
 // differently: biases and norms behind a reduction are replicated over tp, masks depend on rows, heads and samples.
 inline std::vector<TinyPlan> gpt_plans() {
-  using models::MlpKind;
+  using models::Activation;
   using models::NormKind;
   using models::PositionKind;
-  const TinyPlan norms{.name = "layer_norm", .norm = NormKind::kLayer};
-  const TinyPlan biases{.name = "biases", .norm = NormKind::kLayer, .biases = true};
-  const TinyPlan gelu{.name = "gelu", .norm = NormKind::kLayer, .mlp = MlpKind::kGelu, .biases = true};
-  const TinyPlan squared_relu{.name = "squared_relu", .mlp = MlpKind::kSquaredRelu};
+  const TinyPlan norms{.name = "layer_norm", .norm = NormKind::kLayerNorm};
+  const TinyPlan biases{.name = "biases", .norm = NormKind::kLayerNorm, .biases = true};
+  const TinyPlan gelu{
+      .name = "gelu", .norm = NormKind::kLayerNorm, .activation = Activation::kGeluTanh, .biases = true};
+  const TinyPlan squared_relu{.name = "squared_relu", .activation = Activation::kSquaredRelu};
   TinyPlan learned = gelu;
   learned.name = "learned_positions";
   learned.positions = PositionKind::kLearned;

@@ -15,7 +15,9 @@ inline void draw_kind(TinyPlan& p, std::uint64_t seed, std::uint64_t i) {
   const RandomStream random(seed, "kind" + std::to_string(i));
   if (random.integer_at(0, 2) == 0) return;
   p.norm = static_cast<models::NormKind>(random.integer_at(1, 2));
-  p.mlp = static_cast<models::MlpKind>(random.integer_at(2, 3));
+  constexpr models::Activation kActivations[] = {models::Activation::kSilu, models::Activation::kGeluTanh,
+                                                 models::Activation::kSquaredRelu};
+  p.activation = kActivations[random.integer_at(2, 3)];
   p.positions = static_cast<models::PositionKind>(random.integer_at(3, 4));
   p.biases = random.integer_at(4, 2) == 1;
   p.dropout = random.integer_at(5, 2) == 1 ? 0.1 : 0;

@@ -42,8 +42,8 @@ struct TinyPlan {
   std::int32_t cp = 1;
   ContextComm cp_comm = ContextComm::kP2p;
   // Of the GPT kind: the Llama's unless said otherwise.
-  models::NormKind norm = models::NormKind::kRms;
-  models::MlpKind mlp = models::MlpKind::kSwiGlu;
+  models::NormKind norm = models::NormKind::kRmsNorm;         // a LayerNorm has a bias
+  models::Activation activation = models::Activation::kSilu;  // SiLU is gated, others are not
   models::PositionKind positions = models::PositionKind::kRotary;
   bool biases = false;
   double dropout = 0;
@@ -67,9 +67,11 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.model.max_positions = 2048;
   s.model.tied_embeddings = shape.tied || p.tied;
   s.model.norm = p.norm;
-  s.model.mlp = p.mlp;
+  s.model.norm_bias = p.norm == models::NormKind::kLayerNorm;
+  s.model.activation = p.activation;
+  s.model.gated_mlp = p.activation == models::Activation::kSilu;
   s.model.positions = p.positions;
-  s.model.linear_biases = p.biases;
+  s.model.qkv_bias = s.model.attention_output_bias = s.model.mlp_bias = p.biases;
   if (p.positions == models::PositionKind::kLearned) s.model.max_positions = shape.sequence + 4;
   s.cluster.name = "test";
   s.cluster.node.devices = 64;
