@@ -72,6 +72,20 @@ inline std::vector<SampleOp> layer_samples() {
     a.batch = 2;
     if (rotary) a.value = 10000;
   }
+  const TensorType weight = bf16({2});
+  const TensorType raw = bf16({4, 6});
+  const TensorType rstds = f32({4, 3});
+  const auto qk_norm = [&](OpKind kind, const std::vector<SampleOperand>& operands) {
+    Attributes& a = add(kind, operands);
+    a.heads = 2;
+    a.kv_heads = 1;
+    a.head_dim = 2;
+    a.batch = 2;
+    a.value = 1e-5;
+  };
+  qk_norm(OpKind::kQkNormForward, {{R, weight}, {R, weight}, {A, qkv}, {W, raw}, {W, rstds}});
+  qk_norm(OpKind::kQkNormBackwardInput, {{R, raw}, {R, rstds}, {R, weight}, {R, weight}, {A, qkv}});
+  qk_norm(OpKind::kQkNormBackwardWeight, {{R, qkv}, {R, raw}, {R, rstds}, {A, f32({2})}, {A, f32({2})}});
   // Context parallelism over two members: shares of 4 of 8 rows.
   const TensorType kv = bf16({4, 4});
   const auto share = [&](OpKind kind, const std::vector<SampleOperand>& operands) {
