@@ -114,8 +114,6 @@ struct ActivationKinds {
   OpKind forward, backward;
 };
 
-// GELU is computed in its tanh form, whichever a model names (they differ by less than 0.001): so does Megatron's
-// kernel that fuses it with a bias.
 ActivationKinds activation_of(const models::Architecture& model) {
   if (model.gated_mlp) return {OpKind::kSwiGluForward, OpKind::kSwiGluBackward};
   if (model.activation == models::Activation::kSquaredRelu) {

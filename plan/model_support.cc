@@ -54,8 +54,7 @@ void refuse_attention(const Architecture& a, Parts& parts) {
 void refuse_mlp(const Architecture& a, Parts& parts) {
   using models::Activation;
   const bool known = a.gated_mlp ? a.activation == Activation::kSilu
-                                 : a.activation == Activation::kGelu || a.activation == Activation::kGeluTanh ||
-                                       a.activation == Activation::kSquaredRelu;
+                                 : a.activation == Activation::kGeluTanh || a.activation == Activation::kSquaredRelu;
   const std::string kind = a.gated_mlp ? "a gated MLP" : "an MLP of two matrices";
   refuse(parts, !known, kind + " with activation " + std::string(models::to_string(a.activation)));
 }

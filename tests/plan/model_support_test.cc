@@ -45,6 +45,11 @@ const Variant kVariants[] = {
     {"norm of the embedding", [](Architecture& a) { a.embedding_norm = true; }},
     {"scaled embedding", [](Architecture& a) { a.embedding_scale = 8; }},
     {"two matrices with activation silu", [](Architecture& a) { a.gated_mlp = false; }},
+    {"two matrices with activation gelu",
+     [](Architecture& a) {
+       a.gated_mlp = false;
+       a.activation = models::Activation::kGelu;
+     }},
     {"a gated MLP with activation gelu_tanh", [](Architecture& a) { a.activation = models::Activation::kGeluTanh; }},
 };
 

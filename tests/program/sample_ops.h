@@ -72,20 +72,6 @@ inline std::vector<SampleOp> layer_samples() {
     a.batch = 2;
     if (rotary) a.value = 10000;
   }
-  const TensorType weight = bf16({2});
-  const TensorType raw = bf16({4, 6});
-  const TensorType rstds = f32({4, 3});
-  const auto qk_norm = [&](OpKind kind, const std::vector<SampleOperand>& operands) {
-    Attributes& a = add(kind, operands);
-    a.heads = 2;
-    a.kv_heads = 1;
-    a.head_dim = 2;
-    a.batch = 2;
-    a.value = 1e-5;
-  };
-  qk_norm(OpKind::kQkNormForward, {{R, weight}, {R, weight}, {A, qkv}, {W, raw}, {W, rstds}});
-  qk_norm(OpKind::kQkNormBackwardInput, {{R, raw}, {R, rstds}, {R, weight}, {R, weight}, {A, qkv}});
-  qk_norm(OpKind::kQkNormBackwardWeight, {{R, qkv}, {R, raw}, {R, rstds}, {A, f32({2})}, {A, f32({2})}});
   // Context parallelism over two members: shares of 4 of 8 rows.
   const TensorType kv = bf16({4, 4});
   const auto share = [&](OpKind kind, const std::vector<SampleOperand>& operands) {
@@ -110,6 +96,27 @@ inline std::vector<SampleOp> layer_samples() {
   add(OpKind::kCrossEntropySum, {{R, logits}, {R, rstd}, {R, tokens}, {W, sums}});
   add(OpKind::kCrossEntropyLoss, {{R, rstd}, {R, sums}, {A, f32({1})}}).value = 0.25;
   add(OpKind::kCrossEntropyBackward, {{R, rstd}, {R, sums}, {R, tokens}, {A, logits}}).value = 0.25;
+  return all;
+}
+
+inline std::vector<SampleOp> qk_norm_samples() {
+  std::vector<SampleOp> all;
+  const auto add = [&](OpKind kind, const std::vector<SampleOperand>& operands) {
+    all.push_back(sample(kind, operands));
+    Attributes& a = all.back().op.attributes;
+    a.heads = 2;
+    a.kv_heads = 1;
+    a.head_dim = 2;
+    a.batch = 2;
+    a.value = 1e-5;
+  };
+  const TensorType qkv = bf16({4, 8});
+  const TensorType weight = bf16({2});
+  const TensorType raw = bf16({4, 6});
+  const TensorType rstd = f32({4, 3});
+  add(OpKind::kQkNormForward, {{R, weight}, {R, weight}, {A, qkv}, {W, raw}, {W, rstd}});
+  add(OpKind::kQkNormBackwardInput, {{R, raw}, {R, rstd}, {R, weight}, {R, weight}, {A, qkv}});
+  add(OpKind::kQkNormBackwardWeight, {{R, qkv}, {R, raw}, {R, rstd}, {A, f32({2})}, {A, f32({2})}});
   return all;
 }
 
@@ -189,6 +196,7 @@ inline std::vector<SampleOp> other_samples() {
 
 inline std::vector<SampleOp> all_samples() {
   std::vector<SampleOp> all = layer_samples();
+  for (SampleOp& s : qk_norm_samples()) all.push_back(std::move(s));
   for (SampleOp& s : gpt_samples()) all.push_back(std::move(s));
   for (SampleOp& s : other_samples()) all.push_back(std::move(s));
   return all;
