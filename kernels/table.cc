@@ -75,6 +75,9 @@ constexpr Row kTable[] = {
     {OpKind::kKvAccumulate, cpu::kv_accumulate},
     {OpKind::kShareAttentionForward, cpu::share_attention_forward},
     {OpKind::kShareAttentionBackward, cpu::share_attention_backward},
+    {OpKind::kQkNormForward, cpu::qk_norm_forward},
+    {OpKind::kQkNormBackwardInput, cpu::qk_norm_backward_input},
+    {OpKind::kQkNormBackwardWeight, cpu::qk_norm_backward_weight},
 };
 
 constexpr bool lists_every_kind_in_order() {

@@ -67,6 +67,11 @@ struct Architecture {
   std::int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
   std::int64_t mlp_in_width() const { return gated_mlp ? 2 * ffn : ffn; }
 
+  // Elements of a head that rotary positions turn; odd ones are left out (transformers' int(head_dim * fraction)).
+  std::int64_t rotary_width() const {
+    return static_cast<std::int64_t>(static_cast<double>(head_dim) * rotary_fraction) / 2 * 2;
+  }
+
   // Kind of layer `layer`, from 0.
   const LayerKind& kind_of(std::int64_t layer) const;
   // Each kind there is with its number of layers, in order of first appearance.

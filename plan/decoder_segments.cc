@@ -1,6 +1,7 @@
 // Builds the decoder's segments op by op. The comments in the header give every segment's slots.
 #include "plan/decoder_segments.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,17 @@ using Context = SegmentContext;
 
 bool has_layer_norm(const Context& c) { return c.scenario.model.norm == models::NormKind::kLayerNorm; }
 
-SegmentId norm_forward(const Context& c, const std::string& label) {
+// Where a norm stands: before a block, whose residual branch passes it by; behind a block; before the head.
+enum class NormSite : std::uint8_t { kBeforeBlock, kBehindBlock, kHead };
+
+SegmentId norm_forward(const Context& c, const std::string& label, NormSite site) {
   const Shapes& x = c.x;
   SegmentBuilder f(label);
   const Ref input = f.slot("x", x.compute, {x.local_tokens, x.hidden});
   const Ref weight = f.slot("weight", x.compute, {x.hidden});
-  const Ref y = f.slot("y", x.compute, {x.local_tokens, x.hidden});
+  const Ref sum = f.slot("y", x.compute, {x.local_tokens, x.hidden});
+  const bool behind = site == NormSite::kBehindBlock;
+  const Ref y = behind ? f.temp("normalised", x.compute, {x.local_tokens, x.hidden}, kActivations) : sum;
   const Ref stats = f.slot("rstd", DType::kF32, x.norm_stats);
   if (has_layer_norm(c)) {
     const Ref bias = f.slot("bias", x.compute, {x.hidden});
@@ -39,10 +45,14 @@ SegmentId norm_forward(const Context& c, const std::string& label) {
     f.op(OpKind::kRmsNormForward, Stream::kCompute, "norm", {in(input), in(weight), out(y), out(stats)})
         .attributes.value = c.scenario.model.norm_eps;
   }
+  if (behind) {
+    const Ref residual = f.slot("residual", x.compute, {x.local_tokens, x.hidden});
+    f.op(OpKind::kAdd, Stream::kCompute, "residual", {in(residual), in(y), out(sum)});
+  }
   return c.store(f);
 }
 
-SegmentId norm_backward(const Context& c, const std::string& label, bool residual) {
+SegmentId norm_backward(const Context& c, const std::string& label, NormSite site) {
   const Shapes& x = c.x;
   SegmentBuilder i(label);
   const Ref dy = i.slot("dy", x.compute, {x.local_tokens, x.hidden});
@@ -53,7 +63,8 @@ SegmentId norm_backward(const Context& c, const std::string& label, bool residua
   const Ref dw = i.slot("dweight", x.gradients, {x.hidden});
   Op& input = i.op(has_layer_norm(c) ? OpKind::kLayerNormBackwardInput : OpKind::kRmsNormBackwardInput,
                    Stream::kCompute, "norm", {in(dy), in(saved), in(stats), in(w), out(dx)});
-  if (residual) input.operands.push_back(in(i.slot("residual", x.compute, {x.local_tokens, x.hidden})));
+  if (site == NormSite::kBeforeBlock)
+    input.operands.push_back(in(i.slot("residual", x.compute, {x.local_tokens, x.hidden})));
   if (has_layer_norm(c)) {
     const Ref dbias = i.slot("dbias", x.gradients, {x.hidden});
     i.op(OpKind::kLayerNormBackwardWeight, Stream::kCompute, "norm_weight",
@@ -64,17 +75,45 @@ SegmentId norm_backward(const Context& c, const std::string& label, bool residua
   return c.store(i);
 }
 
-DecoderSegments::Norm build_norm(const Context& c, const std::string& label, bool residual) {
-  const SegmentId forward = norm_forward(c, label);
-  return {forward, norm_backward(c, label, residual)};
+DecoderSegments::Norm build_norm(const Context& c, const std::string& label, NormSite site) {
+  const SegmentId forward = norm_forward(c, label, site);
+  return {forward, norm_backward(c, label, site)};
+}
+
+SegmentId gradient_sum(const Context& c, const std::string& label) {
+  const Shapes& x = c.x;
+  SegmentBuilder b(label);
+  const Ref left = b.slot("a", x.compute, {x.local_tokens, x.hidden});
+  const Ref right = b.slot("b", x.compute, {x.local_tokens, x.hidden});
+  const Ref sum = b.slot("sum", x.compute, {x.local_tokens, x.hidden});
+  b.op(OpKind::kAdd, Stream::kCompute, "residual", {in(left), in(right), out(sum)});
+  return c.store(b);
+}
+
+bool has_layers_without_positions(const models::Architecture& model) {
+  return std::any_of(model.kinds.begin(), model.kinds.end(),
+                     [](const models::LayerKind& kind) { return !kind.rotary; });
+}
+
+void build_projections(const Context& c, DecoderSegments& d) {
+  const models::Architecture& m = c.scenario.model;
+  const Shapes& x = c.x;
+  const auto in_matmul = [](bool bias) { return bias ? ColumnBias::kInMatmul : ColumnBias::kNone; };
+  const bool rotary = m.positions == models::PositionKind::kRotary;
+  const bool norms = m.qk_norm != models::QkNorm::kNone;
+  d.qkv = build_column(c, "attn", "qkv", x.qkv, {norms, rotary}, in_matmul(m.qkv_bias));
+  if (has_layers_without_positions(m)) {
+    d.qkv_without_positions = build_column(c, "attn", "qkv", x.qkv, {norms, false}, in_matmul(m.qkv_bias));
+  }
+  d.gate_up = build_column(c, "mlp", m.gated_mlp ? "gate_up" : "up", x.mlp_in, {},
+                           bias_in_activation(m) ? ColumnBias::kInActivation : in_matmul(m.mlp_bias));
+  d.logits = build_column(c, "head", "logits", x.vocab, {}, ColumnBias::kNone);
 }
 
 struct ActivationKinds {
   OpKind forward, backward;
 };
 
-// GELU is computed in its tanh form, whichever a model names (they differ by less than 0.001): so does Megatron's
-// kernel that fuses it with a bias.
 ActivationKinds activation_of(const models::Architecture& model) {
   if (model.gated_mlp) return {OpKind::kSwiGluForward, OpKind::kSwiGluBackward};
   if (model.activation == models::Activation::kSquaredRelu) {
@@ -233,20 +272,21 @@ DecoderSegments build_decoder_segments(program::ProgramBuilder& b, const Roles& 
   const double scale =
       1.0 / (static_cast<double>(s.training.global_batch_size) * static_cast<double>(s.training.sequence_length));
   DecoderSegments d;
-  d.attn_norm = build_norm(c, "attn", true);
-  d.mlp_norm = build_norm(c, "mlp", true);
-  d.head_norm = build_norm(c, "head", false);
-  const bool rotary = s.model.positions == models::PositionKind::kRotary;
-  const auto in_matmul = [](bool bias) { return bias ? ColumnBias::kInMatmul : ColumnBias::kNone; };
-  d.qkv = build_column(c, "attn", "qkv", x.qkv, Rotary{rotary}, in_matmul(s.model.qkv_bias));
-  d.gate_up = build_column(c, "mlp", s.model.gated_mlp ? "gate_up" : "up", x.mlp_in, Rotary{},
-                           bias_in_activation(s.model) ? ColumnBias::kInActivation : in_matmul(s.model.mlp_bias));
-  d.logits = build_column(c, "head", "logits", x.vocab, Rotary{}, ColumnBias::kNone);
+  const bool behind = s.model.norm_placement == models::NormPlacement::kAfter;
+  const NormSite site = behind ? NormSite::kBehindBlock : NormSite::kBeforeBlock;
+  d.attn_norm = build_norm(c, "attn", site);
+  d.mlp_norm = build_norm(c, "mlp", site);
+  d.head_norm = build_norm(c, "head", NormSite::kHead);
+  build_projections(c, d);
   d.attention = x.context > 1 ? build_context_attention(c) : build_attention(c);
   d.activation = build_activation(c);
   d.attn_out =
-      build_row(c, "attn", "out", x.q, {program::DropoutSite::kAttentionOutput, s.model.attention_output_bias});
-  d.down = build_row(c, "mlp", "down", x.ffn, {program::DropoutSite::kMlpOutput, s.model.mlp_bias});
+      build_row(c, "attn", "out", x.q, {program::DropoutSite::kAttentionOutput, s.model.attention_output_bias, behind});
+  d.down = build_row(c, "mlp", "down", x.ffn, {program::DropoutSite::kMlpOutput, s.model.mlp_bias, behind});
+  if (behind) {
+    d.attn_gradient_sum = gradient_sum(c, "attn");
+    d.mlp_gradient_sum = gradient_sum(c, "mlp");
+  }
   d.embedding_forward = embedding_forward(c);
   d.embedding_weight_grad = embedding_weight_grad(c);
   d.loss_forward = loss_forward(c, scale);

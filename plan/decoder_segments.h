@@ -18,18 +18,25 @@ namespace stepcast::plan {
 struct DecoderSegments {
   // In brackets: what a shape or a recipe adds, in this order. Masks of dropout are u8.
   // norm_f: x[Tl,h] weight[h] y[Tl,h] stats [, bias];  norm_i: dy x stats weight dx dweight [, residual] [, dbias]
+  // Behind a block (OLMo 2): y is the sum of the normalised x and the residual, which comes last; norm_i has none.
   struct Norm {
     program::SegmentId forward, backward;
   };
   Norm attn_norm, mlp_norm, head_norm;
+  // Where the norms stand behind the blocks, a block's input is the residual stream, and its gradient is added to that
+  // of the stream: a[Tl,h] b sum.
+  program::SegmentId attn_gradient_sum, mlp_gradient_sum;
 
-  // Column-parallel projection: forward n[Tl,h] w[out,h] y[T,out] [, bias];
-  // input_grad dy[T,out] w dn[Tl,h] [, n, gathered[T,h] under sequence parallelism];
+  // Column-parallel projection: forward n[Tl,h] w[out,h] y[T,out] [, bias] [, norms of queries and keys: q_weight,
+  // k_weight, raw[T,q+k], rstd];
+  // input_grad dy[T,out] w dn[Tl,h] [, n, gathered[T,h] under sequence parallelism] [, raw, rstd, q_weight, k_weight,
+  // dq_weight, dk_weight];
   // weight_grad dy, n or gathered, dw [, dy, dbias]
   struct Projection {
     program::SegmentId forward, input_grad, weight_grad;
   };
   Projection qkv, gate_up, logits;
+  Projection qkv_without_positions;  // of layers that have none in a model that has rotary ones
 
   // Core, fused: forward qkv[T,qkv] out[T,q] lse[T,heads]; input_grad dout qkv out lse dqkv
   // Unfused: forward qkv out probabilities[batch*heads,s,s] [, dropped, mask]; input_grad dout qkv probabilities dqkv
@@ -41,7 +48,8 @@ struct DecoderSegments {
   // Activation: forward gate_up[T,2f] (or up[T,f]) act[T,f] [, bias]; input_grad dact gate_up dgate_up [, bias]
   Core activation;
 
-  // Row-parallel projection with residual: forward a[T,in] w[h,in] x[Tl,h] y[Tl,h] [, bias] [, mask[Tl,h]];
+  // Row-parallel projection with residual (without x where a norm stands between):
+  // forward a[T,in] w[h,in] x[Tl,h] y[Tl,h] [, bias] [, mask[Tl,h]];
   // input_grad dy[Tl,h] w da[T,in] [, gathered dy[T,h]] [, mask, d[Tl,h]: dy before the dropout];
   // weight_grad d, dy or gathered [T,h], a, dw [, d or dy, dbias]
   Projection attn_out, down;

@@ -20,6 +20,44 @@ void StageLowering::norm_forward(Pass pass, std::uint32_t module, ViewId x, View
   rank_.call(attention ? segments_.attn_norm.forward : segments_.mlp_norm.forward, std::move(args), layer_tag(pass));
 }
 
+void StageLowering::norm_before(Pass pass, std::uint32_t module, ViewId x, ViewId* n, ViewId* rstd) {
+  if (norms_behind()) {
+    *n = x;
+  } else {
+    norm_forward(pass, module, x, n, rstd);
+  }
+}
+
+ViewId StageLowering::norm_behind(Pass pass, std::uint32_t module, ViewId o, ViewId residual, const char* name,
+                                  ViewId* rstd) {
+  const bool attention = layout_.modules[module].kind == ModuleKind::kAttention;
+  const ModuleParameters& p = layout_.of_module[module];
+  const ViewId y = hidden_tensor(name);
+  *rstd = tensor("rstd", DType::kF32, x_.norm_stats);
+  std::vector<ViewId> args = {o, store_.weight(*p.norm), y, *rstd};
+  if (p.norm_bias) args.push_back(store_.weight(*p.norm_bias));
+  args.push_back(residual);
+  rank_.call(attention ? segments_.attn_norm.forward : segments_.mlp_norm.forward, std::move(args), layer_tag(pass));
+  return y;
+}
+
+const DecoderSegments::Projection& StageLowering::qkv_segments() const {
+  return s_.model.kind_of(layer_).rotary ? segments_.qkv : segments_.qkv_without_positions;
+}
+
+void StageLowering::qkv_forward(Pass pass, std::uint32_t module, LayerActivations& a) {
+  const ModuleParameters& p = layout_.of_module[module];
+  a.qkv = tensor("qkv", x_.compute, Shape{x_.tokens, x_.qkv});
+  std::vector<ViewId> args = {a.attn_n, store_.weight(*p.in), a.qkv};
+  if (p.in_bias) args.push_back(store_.weight(*p.in_bias));
+  if (p.q_norm) {
+    a.qk_raw = tensor("qk_raw", x_.compute, Shape{x_.tokens, x_.qk});
+    a.qk_rstd = tensor("qk_rstd", DType::kF32, x_.qk_stats());
+    args.insert(args.end(), {store_.weight(*p.q_norm), store_.weight(*p.k_norm), a.qk_raw, a.qk_rstd});
+  }
+  rank_.call(qkv_segments().forward, std::move(args), layer_tag(pass));
+}
+
 // Recomputed unfused attention leaves the kept output alone, which the projection behind it saves as its input
 // (Megatron's checkpointed core attention); a fused core is recomputed for its output.
 void StageLowering::core_forward(Pass pass, LayerActivations& a) {
@@ -53,7 +91,9 @@ void StageLowering::act_forward(Pass pass, std::uint32_t module, LayerActivation
 ViewId StageLowering::row_forward(Pass pass, const DecoderSegments::Projection& p, const ModuleParameters& m, ViewId a,
                                   ViewId residual, const char* name, ViewId* mask) {
   const ViewId y = hidden_tensor(name);
-  std::vector<ViewId> args = {a, store_.weight(*m.out), residual, y};
+  std::vector<ViewId> args = {a, store_.weight(*m.out)};
+  if (!norms_behind()) args.push_back(residual);
+  args.push_back(y);
   if (m.out_bias) args.push_back(store_.weight(*m.out_bias));
   if (drops()) {
     *mask = tensor("mask", DType::kU8, Shape{x_.local_tokens, x_.hidden});
@@ -65,24 +105,29 @@ ViewId StageLowering::row_forward(Pass pass, const DecoderSegments::Projection& 
 
 void StageLowering::attention_forward(Pass pass, std::uint32_t module, LayerActivations& a) {
   const ModuleParameters& p = layout_.of_module[module];
-  norm_forward(pass, module, a.x, &a.attn_n, &a.attn_rstd);
-  a.qkv = tensor("qkv", x_.compute, Shape{x_.tokens, x_.qkv});
-  std::vector<ViewId> args = {a.attn_n, store_.weight(*p.in), a.qkv};
-  if (p.in_bias) args.push_back(store_.weight(*p.in_bias));
-  rank_.call(segments_.qkv.forward, std::move(args), layer_tag(pass));
+  norm_before(pass, module, a.x, &a.attn_n, &a.attn_rstd);
+  qkv_forward(pass, module, a);
   core_forward(pass, a);
-  a.mid = row_forward(pass, segments_.attn_out, p, a.attn, a.x, "mid", &a.attn_mask);
+  const char* const name = norms_behind() ? "attn_out" : "mid";
+  a.mid = row_forward(pass, segments_.attn_out, p, a.attn, a.x, name, &a.attn_mask);
+  if (!norms_behind()) return;
+  a.attn_o = a.mid;
+  a.mid = norm_behind(pass, module, a.attn_o, a.x, "mid", &a.attn_rstd);
 }
 
 ViewId StageLowering::mlp_forward(Pass pass, std::uint32_t module, LayerActivations& a) {
   const ModuleParameters& p = layout_.of_module[module];
-  norm_forward(pass, module, a.mid, &a.mlp_n, &a.mlp_rstd);
+  norm_before(pass, module, a.mid, &a.mlp_n, &a.mlp_rstd);
   a.gate_up = tensor("gate_up", x_.compute, Shape{x_.tokens, x_.mlp_in});
   std::vector<ViewId> args = {a.mlp_n, store_.weight(*p.in), a.gate_up};
   if (p.in_bias && !bias_in_activation(s_.model)) args.push_back(store_.weight(*p.in_bias));
   rank_.call(segments_.gate_up.forward, std::move(args), layer_tag(pass));
   act_forward(pass, module, a);
-  return row_forward(pass, segments_.down, p, a.act, a.mid, "layer_out", &a.mlp_mask);
+  const char* const name = norms_behind() ? "mlp_out" : "layer_out";
+  const ViewId y = row_forward(pass, segments_.down, p, a.act, a.mid, name, &a.mlp_mask);
+  if (!norms_behind()) return y;
+  a.mlp_o = y;
+  return norm_behind(pass, module, a.mlp_o, a.mid, "layer_out", &a.mlp_rstd);
 }
 
 LayerActivations StageLowering::forward_layer(Pass pass, std::uint32_t attn_module, ViewId x, ViewId* y) {
@@ -114,7 +159,7 @@ HeadActivations StageLowering::head_forward(std::uint32_t module, ViewId x) {
 }
 
 ViewId StageLowering::column_backward(const DecoderSegments::Projection& p, const ModuleParameters& m, Tag t, ViewId dy,
-                                      ViewId n) {
+                                      ViewId n, std::vector<ViewId> more) {
   const ViewId dn = hidden_tensor("dnorm");
   std::vector<ViewId> args = {dy, store_.weight(*m.in), dn};
   ViewId input = n;
@@ -123,6 +168,7 @@ ViewId StageLowering::column_backward(const DecoderSegments::Projection& p, cons
     args.push_back(n);
     args.push_back(input);
   }
+  args.insert(args.end(), more.begin(), more.end());
   t.pass = Pass::kInputGrad;
   rank_.call(p.input_grad, std::move(args), t);
   t.pass = Pass::kWeightGrad;
@@ -166,6 +212,18 @@ ViewId StageLowering::norm_backward(const DecoderSegments::Norm& n, const Module
   return dx;
 }
 
+ViewId StageLowering::block_input_gradient(std::uint32_t module, ViewId dn, ViewId x, ViewId rstd, ViewId dy) {
+  const bool attention = layout_.modules[module].kind == ModuleKind::kAttention;
+  const Tag t = layer_tag(Pass::kInputGrad);
+  if (norms_behind()) {
+    const ViewId dx = hidden_tensor("dx");
+    rank_.call(attention ? segments_.attn_gradient_sum : segments_.mlp_gradient_sum, {dn, dy, dx}, t);
+    return dx;
+  }
+  const DecoderSegments::Norm& norm = attention ? segments_.attn_norm : segments_.mlp_norm;
+  return norm_backward(norm, layout_.of_module[module], t, {dn, x, rstd}, dy);
+}
+
 ViewId StageLowering::head_backward(std::uint32_t module, const HeadActivations& a) {
   const ModuleParameters& p = layout_.of_module[module];
   const Tag t = tag(Pass::kInputGrad);
@@ -190,14 +248,17 @@ ViewId StageLowering::mlp_backward(std::uint32_t module, LayerActivations& a, Vi
   const ModuleParameters& p = layout_.of_module[module];
   const bool selective = s_.plan.recompute.kind == RecomputeKind::kSelective;
   if (selective && s_.plan.recompute.mlp_act) act_forward(Pass::kRecompute, module, a);
-  const ViewId dact = row_backward(segments_.down, p, dy, a.act, a.mlp_mask);
+  const Tag t = layer_tag(Pass::kInputGrad);
+  const ViewId d_o =
+      norms_behind() ? norm_backward(segments_.mlp_norm, p, t, {dy, a.mlp_o, a.mlp_rstd}, std::nullopt) : dy;
+  const ViewId dact = row_backward(segments_.down, p, d_o, a.act, a.mlp_mask);
   const ViewId dgate_up = tensor("dgate_up", x_.compute, Shape{x_.tokens, x_.mlp_in});
   std::vector<ViewId> args = {dact, a.gate_up, dgate_up};
   if (bias_in_activation(s_.model)) args.push_back(store_.weight(*p.in_bias));
   rank_.call(segments_.activation.input_grad, std::move(args), layer_tag(Pass::kInputGrad));
-  if (selective && s_.plan.recompute.layernorm) norm_forward(Pass::kRecompute, module, a.mid, &a.mlp_n, &a.mlp_rstd);
-  const ViewId dn = column_backward(segments_.gate_up, p, layer_tag(Pass::kInputGrad), dgate_up, a.mlp_n);
-  return norm_backward(segments_.mlp_norm, p, layer_tag(Pass::kInputGrad), {dn, a.mid, a.mlp_rstd}, dy);
+  if (selective && s_.plan.recompute.layernorm) norm_before(Pass::kRecompute, module, a.mid, &a.mlp_n, &a.mlp_rstd);
+  const ViewId dn = column_backward(segments_.gate_up, p, t, dgate_up, a.mlp_n);
+  return block_input_gradient(module, dn, a.mid, a.mlp_rstd, dy);
 }
 
 ViewId StageLowering::core_backward(const LayerActivations& a, ViewId dattn) {
@@ -215,11 +276,23 @@ ViewId StageLowering::attention_backward(std::uint32_t module, LayerActivations&
   const ModuleParameters& p = layout_.of_module[module];
   const bool selective = s_.plan.recompute.kind == RecomputeKind::kSelective;
   if (selective && s_.plan.recompute.core_attn) core_forward(Pass::kRecompute, a);
-  const ViewId dattn = row_backward(segments_.attn_out, p, dy, a.attn, a.attn_mask);
+  const Tag t = layer_tag(Pass::kInputGrad);
+  const ViewId d_o =
+      norms_behind() ? norm_backward(segments_.attn_norm, p, t, {dy, a.attn_o, a.attn_rstd}, std::nullopt) : dy;
+  const ViewId dattn = row_backward(segments_.attn_out, p, d_o, a.attn, a.attn_mask);
   const ViewId dqkv = core_backward(a, dattn);
-  if (selective && s_.plan.recompute.layernorm) norm_forward(Pass::kRecompute, module, a.x, &a.attn_n, &a.attn_rstd);
-  const ViewId dn = column_backward(segments_.qkv, p, layer_tag(Pass::kInputGrad), dqkv, a.attn_n);
-  return norm_backward(segments_.attn_norm, p, layer_tag(Pass::kInputGrad), {dn, a.x, a.attn_rstd}, dy);
+  if (selective && s_.plan.recompute.layernorm) norm_before(Pass::kRecompute, module, a.x, &a.attn_n, &a.attn_rstd);
+  std::vector<ViewId> norms;
+  if (p.q_norm) {
+    norms = {a.qk_raw,
+             a.qk_rstd,
+             store_.weight(*p.q_norm),
+             store_.weight(*p.k_norm),
+             store_.gradient(*p.q_norm),
+             store_.gradient(*p.k_norm)};
+  }
+  const ViewId dn = column_backward(qkv_segments(), p, t, dqkv, a.attn_n, std::move(norms));
+  return block_input_gradient(module, dn, a.x, a.attn_rstd, dy);
 }
 
 }  // namespace stepcast::plan

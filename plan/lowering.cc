@@ -54,6 +54,7 @@ void add_ranks(program::ProgramBuilder& b, const Scenario& s, const topology::De
 void refuse_unsupported(const Scenario& s) {
   if (const auto refusal = refusal_of(s.model, s.training.sequence_length, {"", 0, "model"}))
     throw Error(std::vector<Problem>{*refusal});
+  if (std::vector<Problem> problems = unsupported_settings(s); !problems.empty()) throw Error(std::move(problems));
   if (estimated_ops(s.model, s.microbatches()) > kMostOps) {
     throw Error(ErrorKind::kUnsupported, "the step has too many ops to lower", {"", 0, "training.global_batch_size"});
   }

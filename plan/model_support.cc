@@ -41,23 +41,20 @@ void refuse_layers(const Architecture& a, std::optional<std::int64_t> sequence, 
     return kind.mixer == Mixer::kNone || kind.feed_forward == FeedForward::kNone;
   });
   refuse(parts, single, "layers of one block");
-  const bool without = std::any_of(a.kinds.begin(), a.kinds.end(), [](const LayerKind& kind) { return !kind.rotary; });
-  refuse(parts, without, "layers without positions");
 }
 
 void refuse_attention(const Architecture& a, Parts& parts) {
-  refuse(parts, a.qk_norm != models::QkNorm::kNone, "norms of queries and keys");
   refuse(parts, a.attention_sinks, "attention sinks");
   refuse(parts, a.attention_output_gate, "an output gate of attention");
-  refuse(parts, a.rotary_fraction != 1.0 && !a.latent, "rotary positions of a part of each head");
+  refuse(parts, a.rotary_width() == 0 && a.positions == models::PositionKind::kRotary && !a.latent,
+         "rotary positions of less than a pair of each head");
 }
 
 // The activations of each kind of MLP that have kernels.
 void refuse_mlp(const Architecture& a, Parts& parts) {
   using models::Activation;
   const bool known = a.gated_mlp ? a.activation == Activation::kSilu
-                                 : a.activation == Activation::kGelu || a.activation == Activation::kGeluTanh ||
-                                       a.activation == Activation::kSquaredRelu;
+                                 : a.activation == Activation::kGeluTanh || a.activation == Activation::kSquaredRelu;
   const std::string kind = a.gated_mlp ? "a gated MLP" : "an MLP of two matrices";
   refuse(parts, !known, kind + " with activation " + std::string(models::to_string(a.activation)));
 }
@@ -71,7 +68,8 @@ std::vector<std::string> unsupported_parts(const Architecture& model, std::optio
   refuse_mlp(model, parts);
   const bool layer_norm = model.norm == models::NormKind::kLayerNorm;
   refuse(parts, layer_norm != model.norm_bias, layer_norm ? "LayerNorm without bias" : "RMSNorm with a bias");
-  refuse(parts, model.norm_placement != models::NormPlacement::kBefore, "norms behind the blocks");
+  const bool behind = model.norm_placement == models::NormPlacement::kAfter;
+  refuse(parts, behind && (model.attention_output_bias || model.mlp_bias), "biases before norms behind the blocks");
   refuse(parts, model.embedding_norm, "a norm of the embedding");
   refuse(parts, model.embedding_scale != 1.0, "a scaled embedding");
   return parts;
@@ -87,6 +85,22 @@ std::optional<Problem> refusal_of(const Architecture& model, std::int64_t sequen
                  where,
                  {"dense decoders of the Llama and the GPT kind work, such as llama-3.1-8b or gpt3-175b",
                   "stepcast models " + model.name + " shows its parameters and FLOPs"}};
+}
+
+std::vector<Problem> unsupported_settings(const Scenario& s) {
+  std::vector<Problem> problems;
+  const auto refuse_setting = [&](const char* field, std::string message, const char* help) {
+    problems.push_back({ErrorKind::kUnsupported, std::move(message), {"", 0, field}, {help}});
+  };
+  if (s.plan.tp > 1 && s.model.qk_norm == models::QkNorm::kFullWidth) {
+    refuse_setting(
+        "plan.tp",
+        "tp " + std::to_string(s.plan.tp) + " with norms over all heads of queries and keys, which tp splits", "tp 1");
+  }
+  if (s.training.dropout > 0 && s.model.norm_placement == models::NormPlacement::kAfter) {
+    refuse_setting("training.dropout", "dropout with norms behind the blocks", "training.dropout: 0");
+  }
+  return problems;
 }
 
 }  // namespace stepcast::plan

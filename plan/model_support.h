@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "models/architecture.h"
+#include "plan/scenario.h"
 
 namespace stepcast::plan {
 
@@ -21,5 +22,8 @@ std::vector<std::string> unsupported_parts(const models::Architecture& model,
 
 // The refusal (kUnsupported) at `where`: what is not lowered and what would work; nothing for a supported model.
 std::optional<Problem> refusal_of(const models::Architecture& model, std::int64_t sequence, const Location& where);
+
+// Settings that are not lowered yet together with parts of the model, as problems (kUnsupported) at their fields.
+std::vector<Problem> unsupported_settings(const Scenario& s);
 
 }  // namespace stepcast::plan

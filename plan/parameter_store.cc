@@ -207,7 +207,7 @@ void ParameterStore::gather(std::size_t use) {
   const Unit& unit = layout_.units[u.unit];
   for (const std::uint32_t f : unit.flats) {
     const Flat& flat = layout_.flats[f];
-    const std::string what = unit.prefix + (flat.replicated ? "norms" : "weights");
+    const std::string what = unit.prefix + (flat.of_own_heads ? "qk_norms" : flat.replicated ? "norms" : "weights");
     const CollectiveSpec c{what, u.starts_forward ? "gather" : "gather_again", roles_.replicas, Stream::kGather,
                            Channel::kWeights};
     const ViewId shard = flat_view(weights_, shard_begin_[f], flat.chunk, x_.compute);
@@ -248,12 +248,14 @@ ViewId ParameterStore::gradient(std::uint32_t parameter) const {
   return rank_.view(buffer, begin * size_of(x_.gradients), x_.gradients, p.shape);
 }
 
-// Under sequence parallelism every tp member has the gradient of its own tokens only.
+// Under sequence parallelism every tp member has the gradient of its own tokens only; of norms of queries and keys it
+// always has that of its own heads.
 void ParameterStore::reduce_replicated(std::uint32_t flat, ViewId gradients, Tag tag) {
   const Flat& f = layout_.flats[flat];
-  if (!f.replicated || !x_.sequence_parallel) return;
+  if (!f.replicated || !(x_.sequence_parallel || f.of_own_heads)) return;
   const std::string prefix = f.unit ? layout_.units[*f.unit].prefix : "";
-  const CollectiveSpec c{prefix + "norm_gradients", "reduce_tp", roles_.tp, Stream::kTp, Channel::kMain};
+  const CollectiveSpec c{prefix + (f.of_own_heads ? "qk_norm_gradients" : "norm_gradients"), "reduce_tp", roles_.tp,
+                         Stream::kTp, Channel::kMain};
   rank_.call(all_reduce_segment(b_, c, x_.gradients, f.elements), {gradients}, tag);
 }
 
@@ -281,8 +283,8 @@ void ParameterStore::scatter_unit(std::uint32_t unit, std::uint32_t microbatch) 
     const ViewId whole = flat_view(buffer, offset_in_unit(f), flat.elements, x_.gradients);
     const Tag tag = unit_tag(u, microbatch);
     reduce_replicated(f, whole, tag);
-    const CollectiveSpec c{u.prefix + (flat.replicated ? "norm_scatter" : "scatter"), "reduce", roles_.replicas,
-                           Stream::kDp, Channel::kMain};
+    const char* const what = flat.of_own_heads ? "qk_norm_scatter" : flat.replicated ? "norm_scatter" : "scatter";
+    const CollectiveSpec c{u.prefix + what, "reduce", roles_.replicas, Stream::kDp, Channel::kMain};
     rank_.call(reduce_scatter_accumulate_segment(b_, c, x_.gradients, flat.chunk, s_.plan.replicas()),
                {whole, flat_view(gradients_, shard_begin_[f], flat.chunk, x_.gradients)}, tag);
   }

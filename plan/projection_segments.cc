@@ -25,12 +25,42 @@ using Context = SegmentContext;
 void add_rotary(SegmentBuilder& b, const Context& c, OpKind kind, Ref qkv) {
   Op& op = b.op(kind, Stream::kCompute, "rope", {acc(qkv)});
   set_heads(op, c.x);
-  op.attributes.value = c.scenario.model.rope_theta;
+  const models::Architecture& model = c.scenario.model;
+  op.attributes.value = model.rope_theta;
+  if (model.rotary_fraction != 1) op.attributes.count = model.rotary_width();
   if (c.x.context > 1) op.index_role = c.roles.cp;
 }
 
+void add_qk_norm(SegmentBuilder& b, const Context& c, Ref qkv) {
+  const Shapes& x = c.x;
+  const Ref q_weight = b.slot("q_weight", x.compute, {x.q_norm});
+  const Ref k_weight = b.slot("k_weight", x.compute, {x.k_norm});
+  const Ref raw = b.slot("raw", x.compute, {x.tokens, x.qk});
+  const Ref rstd = b.slot("qk_rstd", DType::kF32, x.qk_stats());
+  Op& op = b.op(OpKind::kQkNormForward, Stream::kCompute, "qk_norm",
+                {in(q_weight), in(k_weight), acc(qkv), out(raw), out(rstd)});
+  set_heads(op, x);
+  op.attributes.value = c.scenario.model.norm_eps;
+}
+
+void add_qk_norm_backward(SegmentBuilder& b, const Context& c, Ref dqkv) {
+  const Shapes& x = c.x;
+  const Ref raw = b.slot("raw", x.compute, {x.tokens, x.qk});
+  const Ref rstd = b.slot("qk_rstd", DType::kF32, x.qk_stats());
+  const Ref q_weight = b.slot("q_weight", x.compute, {x.q_norm});
+  const Ref k_weight = b.slot("k_weight", x.compute, {x.k_norm});
+  const Ref dq = b.slot("dq_weight", x.gradients, {x.q_norm});
+  const Ref dk = b.slot("dk_weight", x.gradients, {x.k_norm});
+  set_heads(b.op(OpKind::kQkNormBackwardWeight, Stream::kCompute, "qk_norm_weight",
+                 {in(dqkv), in(raw), in(rstd), acc(dq), acc(dk)}),
+            x);
+  set_heads(b.op(OpKind::kQkNormBackwardInput, Stream::kCompute, "qk_norm",
+                 {in(raw), in(rstd), in(q_weight), in(k_weight), acc(dqkv)}),
+            x);
+}
+
 SegmentId column_forward(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
-                         Rotary rotary, ColumnBias bias) {
+                         HeadOps heads, ColumnBias bias) {
   const Shapes& x = c.x;
   SegmentBuilder f(label);
   const Ref n = f.slot("n", x.compute, {x.local_tokens, x.hidden});
@@ -46,12 +76,13 @@ SegmentId column_forward(const Context& c, const std::string& label, const std::
   } else {
     matmul(f, MatmulForm::kNT, name, {in(input), in(w), out(y)});
   }
-  if (rotary.present) add_rotary(f, c, OpKind::kRotaryForward, y);
+  if (heads.norm) add_qk_norm(f, c, y);
+  if (heads.rotary) add_rotary(f, c, OpKind::kRotaryForward, y);
   return c.store(f);
 }
 
 SegmentId column_input_grad(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
-                            Rotary rotary) {
+                            HeadOps heads) {
   const Shapes& x = c.x;
   SegmentBuilder i(label);
   const Ref dy = i.slot("dy", x.compute, {x.tokens, width});
@@ -62,7 +93,8 @@ SegmentId column_input_grad(const Context& c, const std::string& label, const st
     const Ref gathered = i.slot("gathered", x.compute, {x.tokens, x.hidden});
     tp_collective(i, c, OpKind::kAllGather, "gather_input", {in(n), out(gathered)});
   }
-  if (rotary.present) add_rotary(i, c, OpKind::kRotaryBackward, dy);
+  if (heads.rotary) add_rotary(i, c, OpKind::kRotaryBackward, dy);
+  if (heads.norm) add_qk_norm_backward(i, c, dy);
   if (x.sequence_parallel) {
     const Ref partial = i.temp("partial", x.compute, {x.tokens, x.hidden}, kActivations);
     matmul(i, MatmulForm::kNN, name, {in(dy), in(w), out(partial)});
@@ -129,18 +161,20 @@ SegmentId row_forward(const Context& c, const std::string& label, const std::str
   SegmentBuilder f(label);
   const Ref a = f.slot("a", x.compute, {x.tokens, width});
   const Ref w = f.slot("w", x.compute, {x.hidden, width});
-  const Ref residual = f.slot("x", x.compute, {x.local_tokens, x.hidden});
+  std::optional<Ref> residual;
+  if (!to.norm_between) residual = f.slot("x", x.compute, {x.local_tokens, x.hidden});
   const Ref y = f.slot("y", x.compute, {x.local_tokens, x.hidden});
-  const Ref o = f.temp("o", x.compute, {x.tokens, x.hidden}, kActivations);
+  const bool makes_y = to.norm_between && !x.sequence_parallel;
+  const Ref o = makes_y ? y : f.temp("o", x.compute, {x.tokens, x.hidden}, kActivations);
   matmul(f, MatmulForm::kNT, name, {in(a), in(w), out(o)});
   Ref sum = o;
   if (x.sequence_parallel) {
-    sum = f.temp("sum", x.compute, {x.local_tokens, x.hidden}, kActivations);
+    sum = to.norm_between ? y : f.temp("sum", x.compute, {x.local_tokens, x.hidden}, kActivations);
     tp_collective(f, c, OpKind::kReduceScatter, "reduce", {in(o), out(sum)});
   } else if (x.tensor_parallel) {
     tp_collective(f, c, OpKind::kAllReduce, "reduce", {acc(o)});
   }
-  add_to_residual(f, c, sum, residual, y, to);
+  if (residual) add_to_residual(f, c, sum, *residual, y, to);
   return c.store(f);
 }
 
@@ -170,10 +204,10 @@ SegmentId row_input_grad(const Context& c, const std::string& label, const std::
 }  // namespace
 
 DecoderSegments::Projection build_column(const Context& c, const std::string& label, const std::string& name,
-                                         std::int64_t width, Rotary rotary, ColumnBias bias) {
+                                         std::int64_t width, HeadOps heads, ColumnBias bias) {
   DecoderSegments::Projection p;
-  p.forward = column_forward(c, label, name, width, rotary, bias);
-  p.input_grad = column_input_grad(c, label, name, width, rotary);
+  p.forward = column_forward(c, label, name, width, heads, bias);
+  p.input_grad = column_input_grad(c, label, name, width, heads);
   const bool biased = bias != ColumnBias::kNone;
   p.weight_grad = weight_grad(c, label, name, width, c.x.hidden, biased ? std::optional(c.x.tokens) : std::nullopt);
   return p;

@@ -11,6 +11,7 @@
 #include "config/text.h"
 #include "plan/cluster_reader.h"
 #include "plan/lowering.h"
+#include "plan/model_support.h"
 #include "topology/mesh.h"
 
 namespace stepcast::plan {
@@ -51,6 +52,7 @@ class RuleChecker {
     check_dp();
     check_sizes();
     check_tensor_parallel();
+    for (Problem& p : unsupported_settings(s_)) violate(p.where.field, p.message, std::move(p.help), p.kind);
     check_context_parallel();
     check_sequence_parallel();
     check_batch();

@@ -64,7 +64,6 @@ void override_kind(const schema::Model& given, Architecture& model) {
   if (given.has_hidden_act()) {
     model.activation = given.hidden_act() == "silu"    ? models::Activation::kSilu
                        : given.hidden_act() == "relu2" ? models::Activation::kSquaredRelu
-                       : given.hidden_act() == "gelu"  ? models::Activation::kGelu
                                                        : models::Activation::kGeluTanh;
     model.gated_mlp = model.activation == models::Activation::kSilu;
   }

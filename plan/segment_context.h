@@ -62,16 +62,18 @@ DecoderSegments::Core build_context_attention(const SegmentContext& c);
 
 // Column-parallel projection; a bias is added by the matmul, or by the activation behind it.
 enum class ColumnBias : std::uint8_t { kNone, kInMatmul, kInActivation };
-// Rotary positions belong to the qkv projection; other column-parallel projections pass none.
-struct Rotary {
-  bool present = false;
+// What the qkv projection does to queries and keys, in this order; other column-parallel projections do nothing.
+struct HeadOps {
+  bool norm = false;
+  bool rotary = false;
 };
 DecoderSegments::Projection build_column(const SegmentContext& c, const std::string& label, const std::string& name,
-                                         std::int64_t width, Rotary rotary, ColumnBias bias);
-// How a projection's output meets the residual stream.
+                                         std::int64_t width, HeadOps heads, ColumnBias bias);
+// How a projection's output meets the residual stream. Where a norm stands between, the norm's segment adds it.
 struct ResidualSum {
   program::DropoutSite site;
   bool bias = false;
+  bool norm_between = false;
 };
 // Row-parallel projection into the residual stream.
 DecoderSegments::Projection build_row(const SegmentContext& c, const std::string& label, const std::string& name,

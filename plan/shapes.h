@@ -26,10 +26,16 @@ struct Shapes {
   std::int64_t vocab = 0;
   bool tensor_parallel = false;  // tp > 1
   bool sequence_parallel = false;
+  std::int64_t qk = 0;      // columns of q and k
+  std::int64_t q_norm = 0;  // weights of the norms of queries and of keys: of one head, or of all
+  std::int64_t k_norm = 0;
   program::Shape norm_stats;  // f32: reciprocal deviations [Tl]; of a layer norm means and those [2,Tl]
 
   // Of materialised attention: one matrix for each head of each sequence.
   program::Shape scores() const { return {batch * heads, tokens / batch, tokens / batch}; }
+
+  // Of norms of queries and keys: one number a head, or one each for q and k.
+  program::Shape qk_stats() const { return {tokens, q / q_norm + (qk - q) / k_norm}; }
 
   static Shapes of(const Scenario& s) {
     const std::int64_t tp = s.plan.tp;
@@ -50,6 +56,10 @@ struct Shapes {
     x.qkv = x.q + 2 * x.kv_heads * x.head_dim;
     x.ffn = s.model.ffn / tp;
     x.mlp_in = s.model.mlp_in_width() / tp;
+    x.qk = x.q + x.kv_heads * x.head_dim;
+    const bool per_head = s.model.qk_norm != models::QkNorm::kFullWidth;
+    x.q_norm = per_head ? x.head_dim : x.q;
+    x.k_norm = per_head ? x.head_dim : x.qk - x.q;
     x.vocab = s.model.padded_vocab / tp;
     x.norm_stats = {x.local_tokens};
     if (s.model.norm == models::NormKind::kLayerNorm) x.norm_stats = {2, x.local_tokens};

@@ -16,10 +16,13 @@ namespace stepcast::plan {
 struct LayerActivations {
   program::ViewId x;  // input [Tl,h]
   program::ViewId attn_n, attn_rstd, qkv, attn, lse;
+  program::ViewId qk_raw, qk_rstd;                      // of norms of queries and keys
   program::ViewId probabilities, dropped, scores_mask;  // of unfused attention, in place of lse
   program::ViewId attn_mask;                            // dropout
   program::ViewId mid;                                  // after attention [Tl,h]
   program::ViewId mlp_n, mlp_rstd, gate_up, act, mlp_mask;
+  // Norms behind the blocks read the blocks' outputs [Tl,h]; attn_n and mlp_n, the blocks' inputs, are x and mid then.
+  program::ViewId attn_o, mlp_o;
 };
 
 struct HeadActivations {
@@ -60,7 +63,14 @@ class StageLowering {
   const TokenViews& load_tokens();
   LayerActivations forward_layer(program::Pass pass, std::uint32_t attn_module, program::ViewId x, program::ViewId* y);
   void attention_forward(program::Pass pass, std::uint32_t module, LayerActivations& a);
-  // Projection into the residual stream; returns its sum with `residual`.
+  // The norm before a block, if it stands there; *n is what the block reads.
+  void norm_before(program::Pass pass, std::uint32_t module, program::ViewId x, program::ViewId* n,
+                   program::ViewId* rstd);
+  // The norm behind a block with its output; returns the sum with `residual`.
+  program::ViewId norm_behind(program::Pass pass, std::uint32_t module, program::ViewId o, program::ViewId residual,
+                              const char* name, program::ViewId* rstd);
+  void qkv_forward(program::Pass pass, std::uint32_t module, LayerActivations& a);
+  // Projection into the residual stream; returns its sum with `residual`, or without where a norm stands between.
   program::ViewId row_forward(program::Pass pass, const DecoderSegments::Projection& p, const ModuleParameters& m,
                               program::ViewId a, program::ViewId residual, const char* name, program::ViewId* mask);
   program::ViewId mlp_forward(program::Pass pass, std::uint32_t module, LayerActivations& a);
@@ -75,7 +85,12 @@ class StageLowering {
   program::ViewId attention_backward(std::uint32_t module, LayerActivations& a, program::ViewId dy);
   // Input and weight gradient of a projection whose input was normalised; returns dn [Tl,h].
   program::ViewId column_backward(const DecoderSegments::Projection& p, const ModuleParameters& m, program::Tag t,
-                                  program::ViewId dy, program::ViewId n);
+                                  program::ViewId dy, program::ViewId n, std::vector<program::ViewId> more = {});
+  // The gradient of the layer's or block's input from that of what the block reads.
+  program::ViewId block_input_gradient(std::uint32_t module, program::ViewId dn, program::ViewId x,
+                                       program::ViewId rstd, program::ViewId dy);
+  const DecoderSegments::Projection& qkv_segments() const;
+  bool norms_behind() const { return s_.model.norm_placement == models::NormPlacement::kAfter; }
   // Input and weight gradient of a projection into the residual stream; `a` is its input [T,width], `mask` that of its
   // dropout; returns da.
   program::ViewId row_backward(const DecoderSegments::Projection& p, const ModuleParameters& m, program::ViewId dy,

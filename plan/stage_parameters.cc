@@ -69,16 +69,23 @@ class Layout {
     return static_cast<std::uint32_t>(out_.parameters.size() - 1);
   }
 
-  // A vector of the residual stream.
-  std::uint32_t add_vector(std::uint32_t module, const std::string& name, Init init) {
-    const std::int64_t h = x_.hidden;
-    return add(module, {name, 1, h, init, 0}, {h}, {{whole(1), whole(h)}}, true);
+  // A vector that every tp rank holds.
+  std::uint32_t add_vector(std::uint32_t module, const std::string& name, std::int64_t n, Init init) {
+    return add(module, {name, 1, n, init, 0}, {n}, {{whole(1), whole(n)}}, true);
+  }
+
+  void add_qk_norms(std::uint32_t module, const std::string& prefix) {
+    if (s_.model.qk_norm == models::QkNorm::kNone) return;
+    ModuleParameters& p = out_.of_module[module];
+    p.q_norm = add_vector(module, prefix + "q_norm", x_.q_norm, Init::kOnes);
+    p.k_norm = add_vector(module, prefix + "k_norm", x_.k_norm, Init::kOnes);
+    for (const std::uint32_t norm : {*p.q_norm, *p.k_norm}) out_.parameters[norm].of_own_heads = true;
   }
 
   void add_norm(std::uint32_t module, const std::string& name) {
     ModuleParameters& p = out_.of_module[module];
-    p.norm = add_vector(module, name, Init::kOnes);
-    if (s_.model.norm_bias) p.norm_bias = add_vector(module, name + "_bias", Init::kZeros);
+    p.norm = add_vector(module, name, x_.hidden, Init::kOnes);
+    if (s_.model.norm_bias) p.norm_bias = add_vector(module, name + "_bias", x_.hidden, Init::kZeros);
   }
 
   // One column of the given ranges of rows, split over tp as the rows of the matrix it belongs to.
@@ -146,7 +153,7 @@ class Layout {
     p.in = add_column(module, in.name, in.widths);
     if (in.bias) p.in_bias = add_column_bias(module, in.name + "_bias", in.widths);
     p.out = add_row(module, out.name, out.width);
-    if (out.bias) p.out_bias = add_vector(module, out.name + "_bias", Init::kZeros);
+    if (out.bias) p.out_bias = add_vector(module, out.name + "_bias", x_.hidden, Init::kZeros);
   }
 
   void add_layer(std::uint16_t chunk, std::int64_t layer) {
@@ -157,6 +164,7 @@ class Layout {
     const models::Architecture& m = s_.model;
     add_projections(attn, {prefix + "wqkv", {m.q_width(), m.kv_width(), m.kv_width()}, m.qkv_bias},
                     {prefix + "wo", m.q_width(), m.attention_output_bias});
+    add_qk_norms(attn, prefix);
     const std::uint32_t mlp = new_module(ModuleKind::kMlp, chunk, layer);
     add_norm(mlp, prefix + "mlp_norm");
     const Column in = m.gated_mlp ? Column{prefix + "gate_up", {m.ffn, m.ffn}, m.mlp_bias}
@@ -211,6 +219,21 @@ class Layout {
     return list;
   }
 
+  // How the gradients of a parameter are summed over tp: those of one flat in the same way.
+  enum class OverTp : std::uint8_t { kSplit, kReplicated, kOfOwnHeads };
+  OverTp over_tp(const LocalParameter& p) const {
+    if (!p.replicated || !x_.tensor_parallel) return OverTp::kSplit;
+    return p.of_own_heads && !x_.sequence_parallel ? OverTp::kOfOwnHeads : OverTp::kReplicated;
+  }
+
+  void new_replicated_flat(const std::vector<std::uint32_t>& parameters, bool of_own_heads) {
+    if (parameters.empty()) return;
+    const std::uint32_t flat = new_flat();
+    out_.flats[flat].replicated = true;
+    out_.flats[flat].of_own_heads = of_own_heads;
+    for (const std::uint32_t parameter : parameters) place(parameter, flat);
+  }
+
   // Buckets fill in order of completion and close once they hold bucket_elements or the chunk ends. Replicated
   // parameters collect in one bucket of their own when tp > 1; a table tied across stages is a bucket of its own, since
   // it is summed with its copy.
@@ -218,12 +241,13 @@ class Layout {
     bool is_open = false;
     std::uint16_t chunk = 0;
     std::vector<std::uint32_t> replicated;
+    std::vector<std::uint32_t> of_own_heads;
     std::vector<std::uint32_t> tied;
     for (const std::uint32_t module : out_.completion) {
       for (const std::uint32_t parameter : parameters_of(module)) {
         const LocalParameter& p = out_.parameters[parameter];
-        if (p.replicated && x_.tensor_parallel) {
-          replicated.push_back(parameter);
+        if (const OverTp kind = over_tp(p); kind != OverTp::kSplit) {
+          (kind == OverTp::kReplicated ? replicated : of_own_heads).push_back(parameter);
           continue;
         }
         if (tied_across_stages(parameter)) {
@@ -237,11 +261,8 @@ class Layout {
         is_open = s_.plan.bucket_elements == 0 || out_.flats[open].elements < s_.plan.bucket_elements;
       }
     }
-    if (!replicated.empty()) {
-      const std::uint32_t flat = new_flat();
-      out_.flats[flat].replicated = true;
-      for (const std::uint32_t parameter : replicated) place(parameter, flat);
-    }
+    new_replicated_flat(replicated, false);
+    new_replicated_flat(of_own_heads, true);
     for (const std::uint32_t parameter : tied) {
       const std::uint32_t flat = new_flat();
       out_.flats[flat].tied = true;
@@ -251,17 +272,18 @@ class Layout {
 
   void make_unit_flats() {
     for (std::size_t u = out_.units.size(); u-- > 0;) {
-      for (const bool replicated : {false, true}) {
+      for (const OverTp kind : {OverTp::kSplit, OverTp::kReplicated, OverTp::kOfOwnHeads}) {
         std::optional<std::uint32_t> flat;
         for (const std::uint32_t module : out_.units[u].modules) {
           for (const std::uint32_t parameter : parameters_of(module)) {
-            if ((out_.parameters[parameter].replicated && x_.tensor_parallel) != replicated) continue;
+            if (over_tp(out_.parameters[parameter]) != kind) continue;
             if (!flat) flat = new_flat();
             place(parameter, *flat);
           }
         }
         if (!flat) continue;
-        out_.flats[*flat].replicated = replicated;
+        out_.flats[*flat].replicated = kind != OverTp::kSplit;
+        out_.flats[*flat].of_own_heads = kind == OverTp::kOfOwnHeads;
         out_.flats[*flat].unit = static_cast<std::uint32_t>(u);
         out_.flats[*flat].last_module = out_.units[u].modules.front();
         out_.units[u].flats.push_back(*flat);

@@ -3,7 +3,9 @@
 //
 // A flat buffer is the thing that is reduced, scattered, gathered and updated at once. Parameters replicated over tp
 // (norms, biases behind the reduction of a row-parallel projection, learned positions) never share a flat with split
-// ones when tp > 1: their gradients need another reduction and count 1/tp in the norm.
+// ones when tp > 1: their gradients need another reduction and count 1/tp in the norm. Norms of queries and keys are
+// replicated, but each tp rank has the gradients of its own heads: they are summed over tp even without sequence
+// parallelism, where those of the others are equal on all ranks.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +42,9 @@ struct LocalParameter {
   std::uint32_t module = 0;
   program::Shape shape;  // local
   std::vector<program::ShardBlock> blocks;
-  bool replicated = false;   // over tp
-  bool second_copy = false;  // of a table tied across stages
+  bool replicated = false;    // over tp
+  bool of_own_heads = false;  // replicated, with a gradient of the rank's own heads
+  bool second_copy = false;   // of a table tied across stages
   std::uint32_t flat = 0;
   std::int64_t offset = 0;  // elements from the start of its flat
 };
@@ -53,6 +56,7 @@ struct Flat {
   std::uint32_t last_module = 0;  // its gradients are complete once this module's backward is
   std::optional<std::uint32_t> unit;
   bool replicated = false;  // over tp
+  bool of_own_heads = false;
   bool tied = false;        // gradients are summed with the other copy's
   double norm_scale = 1.0;  // 1 / holders of each element outside the group that sums the norm
 };
@@ -64,6 +68,7 @@ struct ModuleParameters {
             // embedding: in = table. With a table tied on one stage, head.in is it too.
   std::optional<std::uint32_t> norm_bias, in_bias, out_bias;  // where the shape has them
   std::optional<std::uint32_t> positions;                     // embedding
+  std::optional<std::uint32_t> q_norm, k_norm;                // attention
 };
 
 struct StageParameters {

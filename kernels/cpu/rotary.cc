@@ -1,6 +1,7 @@
 // Rotary position embedding (Su et al. 2021, arXiv:2104.09864, eq. 15) in the rotate-half convention of the Llama
 // checkpoints in Hugging Face format: elements i and i + head_dim/2 of a head form a pair, turned by
-// position * theta^(-2i / head_dim). Backward turns the gradient by the opposite angle.
+// position * theta^(-2i / head_dim). Where only the first n elements of a head are turned, n stands for head_dim in
+// both (GPT-NeoX, transformers' partial_rotary_factor). Backward turns the gradient by the opposite angle.
 //
 // q and k heads of a qkv row [q heads | k heads | v heads] are turned in place; row t is at position t / batch of the
 // own share of the sequence.
@@ -34,14 +35,16 @@ void turn(const KernelContext& context, double direction) {
   const program::Attributes& a = attributes(context);
   CHECK(a.batch > 0 && a.head_dim > 0 && a.head_dim % 2 == 0 && a.value > 0, a.batch, a.head_dim, a.value);
   CHECK(qkv.width == std::int64_t{a.heads + 2 * a.kv_heads} * a.head_dim, qkv.width, a.heads, a.kv_heads, a.head_dim);
-  const std::int64_t half = a.head_dim / 2;
+  const std::int64_t turned = a.count > 0 ? a.count : a.head_dim;
+  CHECK(turned % 2 == 0 && turned <= a.head_dim, turned, a.head_dim);
+  const std::int64_t half = turned / 2;
   const Share share{context.index, context.index_count, qkv.count / a.batch};
   std::vector<A> cosine(static_cast<std::size_t>(half));
   std::vector<A> sine(cosine.size());
   for (std::int64_t t = 0; t < qkv.count; ++t) {
     if (t % a.batch == 0) {
       for (std::int64_t i = 0; i < half; ++i) {
-        const double frequency = std::pow(a.value, -2.0 * static_cast<double>(i) / a.head_dim);
+        const double frequency = std::pow(a.value, -2.0 * static_cast<double>(i) / static_cast<double>(turned));
         const std::int64_t position = share.position(t / a.batch);
         const double angle = direction * static_cast<double>(position) * frequency;
         cosine[static_cast<std::size_t>(i)] = static_cast<A>(std::cos(angle));

@@ -73,8 +73,11 @@ constexpr std::array<KindRow, kOpKindCount> kKinds = {{
     {"kv_accumulate", OpCategory::kMemoryBound},
     {"share_attention_forward", OpCategory::kAttention},
     {"share_attention_backward", OpCategory::kAttention},
+    {"qk_norm_forward", OpCategory::kMemoryBound},
+    {"qk_norm_backward_input", OpCategory::kMemoryBound},
+    {"qk_norm_backward_weight", OpCategory::kMemoryBound},
 }};
-static_assert(static_cast<int>(OpKind::kShareAttentionBackward) + 1 == kOpKindCount);
+static_assert(static_cast<int>(OpKind::kQkNormBackwardWeight) + 1 == kOpKindCount);
 
 const KindRow& row(OpKind kind) {
   const auto index = static_cast<std::size_t>(kind);

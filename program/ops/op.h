@@ -28,8 +28,15 @@
 //   matmul               a r, b r, c w|a [, bias r [N]]   see MatmulForm; a bias is added to what is written
 //   bias_backward        dout r [T,n], dbias a [n]        dbias += sum over rows
 //   rotary_forward, rotary_backward   qkv a [T,(heads+2*kv_heads)*head_dim]
-//                                                         value = theta; rotates q and k in place; with an
-//                                                         index role the rows are the own share
+//                                                         value = theta; rotates q and k in place, the first `count`
+//                                                         columns of each head (0: all); with an index role the rows
+//                                                         are the own share
+//   qk_norm_forward      q_weight r, k_weight r, qkv a, raw w [T,(heads+kv_heads)*head_dim], rstd w f32 [T,n]
+//                                                         value = eps; RMSNorm of q and k in place, raw is what they
+//                                                         were; weights [head_dim]: of each head, n = heads + kv_heads;
+//                                                         weights as wide as q and k: of each at once, n = 2
+//   qk_norm_backward_input    raw r, rstd r, q_weight r, k_weight r, dqkv a       q and k columns in place
+//   qk_norm_backward_weight   dqkv r, raw r, rstd r, dq_weight a, dk_weight a     dqkv before backward_input
 //   attention_forward    qkv r, out w [T,heads*head_dim], lse w f32 [T,heads]     causal; batch sequences interleaved
 //   attention_backward   dout r, qkv r, out r, lse r, dqkv w
 //   kv_extract           qkv r, kv w [T,2*kv_heads*head_dim]             the columns of k and v
@@ -158,8 +165,12 @@ enum class OpKind : std::uint8_t {
   kKvAccumulate,
   kShareAttentionForward,
   kShareAttentionBackward,
+  // Of queries and keys that are normalised.
+  kQkNormForward,
+  kQkNormBackwardInput,
+  kQkNormBackwardWeight,
 };
-inline constexpr int kOpKindCount = 58;
+inline constexpr int kOpKindCount = 61;
 
 // What prices an op and what the report groups it by.
 enum class OpCategory : std::uint8_t { kMatmul, kAttention, kMemoryBound, kOptimizer, kCollective, kP2p, kCopy, kSync };

@@ -100,8 +100,55 @@ void check_rotary(OperandRules& r) {
   r.access(0, "qkv", Access::kAccumulate);
   check_heads(r, 0);
   r.require(a.head_dim % 2 == 0, "head_dim must be even: rotary turns pairs");
+  r.require(a.count >= 0 && a.count % 2 == 0 && a.count <= a.head_dim,
+            "count (turned columns of a head) must be even and at most head_dim");
   r.require(a.value > 0 && std::isfinite(a.value), "value (theta) must be above 0");
   r.require(!r.op().index_role || r.dim(0, 0).bound % (2 * a.batch) == 0, "2 * batch must divide the rows of a share");
+}
+
+// Where the operands of a norm of queries and keys stand.
+struct QkNormOperands {
+  std::size_t q_weight, k_weight, qkv, raw, rstd;
+};
+
+QkNormOperands qk_norm_operands(OpKind kind) {
+  if (kind == OpKind::kQkNormForward) return {0, 1, 2, 3, 4};
+  if (kind == OpKind::kQkNormBackwardInput) return {2, 3, 4, 0, 1};
+  return {3, 4, 0, 1, 2};
+}
+
+void check_qk_norm(OperandRules& r) {
+  if (!r.count(5, 5)) return;
+  const OpKind kind = r.op().kind;
+  const bool forward = kind == OpKind::kQkNormForward;
+  const bool weight = kind == OpKind::kQkNormBackwardWeight;
+  const QkNormOperands at = qk_norm_operands(kind);
+  const Attributes& a = r.op().attributes;
+  check_heads(r, at.qkv);
+  r.access(at.qkv, "qkv", weight ? Access::kRead : Access::kAccumulate);
+  r.has_rank(at.q_weight, "q_weight", 1);
+  r.has_rank(at.k_weight, "k_weight", 1);
+  if (!r.ok()) return;
+  const std::int64_t q = std::int64_t{a.heads} * a.head_dim;
+  const std::int64_t k = std::int64_t{a.kv_heads} * a.head_dim;
+  const std::int64_t q_weight = r.dim(at.q_weight, 0).bound;
+  const std::int64_t k_weight = r.dim(at.k_weight, 0).bound;
+  const bool per_head = q_weight == a.head_dim && k_weight == a.head_dim;
+  r.require(per_head || (q_weight == q && k_weight == k), "weights must be of one head, or as wide as q and as k");
+  const DType compute = r.type(at.qkv).dtype;
+  for (const std::size_t i : {at.q_weight, at.k_weight}) {
+    r.access(i, "weight", weight ? Access::kAccumulate : Access::kRead);
+    if (weight) {
+      r.has_float_like(i, "weight", compute);
+    } else {
+      r.has_dtype(i, "weight", compute);
+    }
+  }
+  const Access kept = forward ? Access::kWrite : Access::kRead;
+  const std::int64_t norms = per_head ? std::int64_t{a.heads} + a.kv_heads : 2;
+  r.is(at.raw, "raw", kept, {compute, {r.dim(at.qkv, 0), q + k}});
+  r.is(at.rstd, "rstd", kept, {statistics_type(compute), {r.dim(at.qkv, 0), norms}});
+  r.require(!forward || (a.value > 0 && std::isfinite(a.value)), "value (eps) must be above 0");
 }
 
 void check_attention(OperandRules& r) {
@@ -159,6 +206,10 @@ void check_layer(OperandRules& r) {
     case OpKind::kRotaryForward:
     case OpKind::kRotaryBackward:
       return check_rotary(r);
+    case OpKind::kQkNormForward:
+    case OpKind::kQkNormBackwardInput:
+    case OpKind::kQkNormBackwardWeight:
+      return check_qk_norm(r);
     case OpKind::kAttentionForward:
     case OpKind::kAttentionBackward:
       return check_attention(r);

@@ -31,6 +31,20 @@ std::int64_t attention_bytes(const Op& op, std::span<const TensorType> types, st
   return types[i].shape.extent(0) * columns * size_of(types[i].dtype);
 }
 
+bool is_qk_norm(OpKind kind) {
+  return kind == OpKind::kQkNormForward || kind == OpKind::kQkNormBackwardInput ||
+         kind == OpKind::kQkNormBackwardWeight;
+}
+
+// Of qkv and dqkv a norm of queries and keys has the q and k columns.
+std::int64_t qk_norm_bytes(const Op& op, std::span<const TensorType> types, std::size_t i) {
+  const Attributes& a = op.attributes;
+  const std::int64_t q_and_k = (std::int64_t{a.heads} + a.kv_heads) * a.head_dim;
+  const bool qkv =
+      types[i].shape.rank == 2 && types[i].shape.extent(1) == q_and_k + std::int64_t{a.kv_heads} * a.head_dim;
+  return qkv ? types[i].shape.extent(0) * q_and_k * size_of(types[i].dtype) : types[i].bytes();
+}
+
 // The rows of the positions of these tokens, each once.
 std::int64_t positions_bytes(const Op& op, std::span<const TensorType> types, std::size_t i) {
   const std::size_t table = op.kind == OpKind::kPositionForward ? 0 : 1;
@@ -46,6 +60,7 @@ std::int64_t touched_bytes(const Op& op, std::span<const TensorType> types, std:
     return types[0].bytes() / op.attributes.count;
   if (op.kind == OpKind::kAdam && i != 1) return types[2].shape.elements() * size_of(types[i].dtype);
   if (is_attention_matmul(op.kind)) return attention_bytes(op, types, i);
+  if (is_qk_norm(op.kind)) return qk_norm_bytes(op, types, i);
   if (op.kind == OpKind::kPositionForward || op.kind == OpKind::kPositionBackward) {
     return positions_bytes(op, types, i);
   }

@@ -184,6 +184,9 @@ double AnalyticCostModel::memory_share(OpKind kind) const {
     case OpKind::kLayerNormForward:
     case OpKind::kLayerNormBackwardInput:
     case OpKind::kLayerNormBackwardWeight:
+    case OpKind::kQkNormForward:
+    case OpKind::kQkNormBackwardInput:
+    case OpKind::kQkNormBackwardWeight:
       return c.norm;
     case OpKind::kSwiGluForward:
     case OpKind::kSwiGluBackward:

@@ -43,6 +43,12 @@ Attributes rotary_attributes() {
   return a;
 }
 
+Attributes qk_norm_attributes() {
+  Attributes a = heads_of(4, 2, 2, 2);
+  a.value = 0.1;
+  return a;
+}
+
 Attributes matmul_attributes(program::MatmulForm form) {
   Attributes a;
   a.form = form;
@@ -134,6 +140,15 @@ std::vector<Case> llama_cases() {
        {{kR, kX, {6, 5}}, {kR, kX, {6, 7}}, {kW, kX, {5, 7}}}},
       {OpKind::kRotaryForward, rotary_attributes(), {{kA, kX, {6, 16}}}},
       {OpKind::kRotaryBackward, rotary_attributes(), {{kA, kX, {6, 16}}}},
+      {OpKind::kQkNormForward,
+       qk_norm_attributes(),
+       {{kR, kX, {2}}, {kR, kX, {2}}, {kA, kX, {6, 16}}, {kW, kX, {6, 12}}, {kW, kStat, {6, 6}}}},
+      {OpKind::kQkNormBackwardInput,
+       attention,
+       {{kR, kX, {6, 12}}, {kR, kStat, {6, 6}}, {kR, kX, {2}}, {kR, kX, {2}}, {kA, kX, {6, 16}}}},
+      {OpKind::kQkNormBackwardWeight,
+       attention,
+       {{kR, kX, {6, 16}}, {kR, kX, {6, 12}}, {kR, kStat, {6, 6}}, {kA, kX, {2}}, {kA, kX, {2}}}},
       {OpKind::kAttentionForward, attention, {{kR, kX, {6, 16}}, {kW, kX, {6, 8}}, {kW, kStat, {6, 4}}}},
       {OpKind::kAttentionBackward,
        attention,

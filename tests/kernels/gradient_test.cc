@@ -87,6 +87,59 @@ TEST(Gradient, OfRotary) {
   }
 }
 
+// Only the first 2 and 4 of 6 elements of a head are turned; the others pass.
+TEST(Gradient, OfRotaryOfAPartOfEachHead) {
+  for (const std::int64_t turned : {2, 4}) {
+    Attributes attributes = heads_of(2, 1, 6, 2);
+    attributes.value = 50.0;
+    attributes.count = turned;
+    Buffer x = random_buffer(kF64, {10, 24}, "x");
+    const Buffer r = random_buffer(kF64, {10, 24}, "r");
+    const auto loss = [&] {
+      Buffer y = x;
+      run(OpKind::kRotaryForward, attributes, {&y});
+      return dot(y, r);
+    };
+    Buffer dx = r;
+    run(OpKind::kRotaryBackward, attributes, {&dx});
+    expect_gradient("turned " + std::to_string(turned), x, dx, loss);
+  }
+}
+
+// Norms of each head (weights of head_dim) and of all heads at once.
+TEST(Gradient, OfNormsOfQueriesAndKeys) {
+  for (const HeadCase& c : kHeadCases) {
+    for (const bool per_head : {true, false}) {
+      Attributes attributes = heads_of(c.heads, c.kv_heads, c.head_dim, c.batch);
+      attributes.value = 0.3;
+      const std::int64_t tokens = c.batch * c.sequence;
+      const std::int64_t q = per_head ? c.head_dim : c.heads * c.head_dim;
+      const std::int64_t k = per_head ? c.head_dim : c.kv_heads * c.head_dim;
+      Buffer q_weight = random_buffer(kF64, {q}, "q_weight");
+      Buffer k_weight = random_buffer(kF64, {k}, "k_weight");
+      Buffer x = random_buffer(kF64, qkv_shape(c), "x");
+      const Buffer r = random_buffer(kF64, qkv_shape(c), "r");
+      Buffer raw(kF64, {tokens, (c.heads + c.kv_heads) * c.head_dim});
+      Buffer rstd(kF64, {tokens, per_head ? c.heads + c.kv_heads : 2});
+      const auto loss = [&] {
+        Buffer y = x;
+        run(OpKind::kQkNormForward, attributes, {&q_weight, &k_weight, &y, &raw, &rstd});
+        return dot(y, r);
+      };
+      loss();
+      Buffer dx = r;
+      Buffer dq = zeros(kF64, {q});
+      Buffer dk = zeros(kF64, {k});
+      run(OpKind::kQkNormBackwardWeight, attributes, {&dx, &raw, &rstd, &dq, &dk});
+      run(OpKind::kQkNormBackwardInput, attributes, {&raw, &rstd, &q_weight, &k_weight, &dx});
+      const std::string name = std::to_string(c.heads) + " heads of " + std::to_string(c.head_dim);
+      expect_gradient("dx, " + name, x, dx, loss);
+      expect_gradient("dq_weight, " + name, q_weight, dq, loss);
+      expect_gradient("dk_weight, " + name, k_weight, dk, loss);
+    }
+  }
+}
+
 TEST(Gradient, OfAttention) {
   for (const HeadCase& c : kHeadCases) {
     const Attributes attributes = heads_of(c.heads, c.kv_heads, c.head_dim, c.batch);

@@ -46,7 +46,6 @@ TEST(GptScenario, TakesEveryWordOfItsKeys) {
   const auto model = [](const char* setting) { return read_text(kGpt, {setting}).scenario.model; };
   EXPECT_EQ(model("model.hidden_act=relu2").activation, models::Activation::kSquaredRelu);
   EXPECT_EQ(model("model.hidden_act=gelu_new").activation, models::Activation::kGeluTanh);
-  EXPECT_EQ(model("model.hidden_act=gelu").activation, models::Activation::kGelu);
   EXPECT_TRUE(model("model.hidden_act=silu").gated_mlp);
   EXPECT_EQ(model("model.normalization=RMSNorm").norm, models::NormKind::kRmsNorm);
   EXPECT_EQ(model("model.position_embedding_type=alibi").positions, models::PositionKind::kAlibi);

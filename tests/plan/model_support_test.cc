@@ -32,17 +32,24 @@ const Variant kVariants[] = {
     {"gated delta net", [](Architecture& a) { a.kinds = {models::LayerKind{.mixer = models::Mixer::kGatedDeltaNet}}; }},
     {"Mamba-2", [](Architecture& a) { a.kinds = {models::LayerKind{.mixer = models::Mixer::kMamba2}}; }},
     {"one block", [](Architecture& a) { a.kinds = {models::LayerKind{.mixer = models::Mixer::kNone}}; }},
-    {"without positions", [](Architecture& a) { a.kinds = {models::LayerKind{.rotary = false}}; }},
-    {"norms of queries", [](Architecture& a) { a.qk_norm = models::QkNorm::kPerHead; }},
     {"sinks", [](Architecture& a) { a.attention_sinks = true; }},
     {"output gate", [](Architecture& a) { a.attention_output_gate = true; }},
-    {"a part of each head", [](Architecture& a) { a.rotary_fraction = 0.5; }},
+    {"less than a pair", [](Architecture& a) { a.rotary_fraction = 0.25; }},  // of a head of 4
     {"LayerNorm without bias", [](Architecture& a) { a.norm = models::NormKind::kLayerNorm; }},
     {"RMSNorm with a bias", [](Architecture& a) { a.norm_bias = true; }},
-    {"behind the blocks", [](Architecture& a) { a.norm_placement = models::NormPlacement::kAfter; }},
+    {"biases before norms behind the blocks",
+     [](Architecture& a) {
+       a.norm_placement = models::NormPlacement::kAfter;
+       a.mlp_bias = true;
+     }},
     {"norm of the embedding", [](Architecture& a) { a.embedding_norm = true; }},
     {"scaled embedding", [](Architecture& a) { a.embedding_scale = 8; }},
     {"two matrices with activation silu", [](Architecture& a) { a.gated_mlp = false; }},
+    {"two matrices with activation gelu",
+     [](Architecture& a) {
+       a.gated_mlp = false;
+       a.activation = models::Activation::kGelu;
+     }},
     {"a gated MLP with activation gelu_tanh", [](Architecture& a) { a.activation = models::Activation::kGeluTanh; }},
 };
 
@@ -74,6 +81,33 @@ TEST(ModelSupport, RefusesEachVariantByName) {
       EXPECT_NE(std::string(fault.what()).find(variant.part), std::string::npos) << fault.what();
     }
   }
+}
+
+TEST(ModelSupport, RefusesWhatAPlanCannotHaveWithTheModel) {
+  const auto fields = [](const testing::TinyPlan& p) {
+    std::vector<std::string> names;
+    const Scenario s = testing::make_scenario(testing::TinyShape{}, p);
+    for (const Problem& problem : unsupported_settings(s)) names.push_back(problem.where.field);
+    EXPECT_EQ(names.empty(), [&] {
+      try {
+        lower(s);
+        return true;
+      } catch (const Error& fault) {
+        return fault.kind() != ErrorKind::kUnsupported;
+      }
+    }());
+    return names;
+  };
+  using Fields = std::vector<std::string>;
+  testing::TinyPlan p{.name = "olmo", .qk_norm = models::QkNorm::kFullWidth};
+  EXPECT_EQ(fields(p), Fields{});
+  p.tp = 2;
+  EXPECT_EQ(fields(p), Fields{"plan.tp"});
+  p.qk_norm = models::QkNorm::kPerHead;
+  p.norm_placement = models::NormPlacement::kAfter;
+  EXPECT_EQ(fields(p), Fields{});
+  p.dropout = 0.1;
+  EXPECT_EQ(fields(p), Fields{"training.dropout"});
 }
 
 // kTiny with its model, on lines 2 and 3, replaced: what, where, what would work.

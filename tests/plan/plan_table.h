@@ -138,9 +138,49 @@ inline std::vector<TinyPlan> gpt_plans() {
   return table;
 }
 
+// What other dense families have: biases of q, k and v alone (Qwen2), norms of queries and keys (of each head: Qwen3;
+// of all heads: OLMo 2, not split over tp), rotary positions of a part of each head (Nemotron), layers without
+// positions (SmolLM3), norms behind the blocks (OLMo 2). Norms of queries and keys have other gradients on every tp
+// rank with and without sequence parallelism, and flats of their own under ZeRO.
+inline std::vector<TinyPlan> dense_plans() {
+  const Recompute full{RecomputeKind::kFull, false, false, false};
+  const Recompute all_modules{RecomputeKind::kSelective, true, true, true};
+  const TinyPlan qkv_bias{.name = "qkv_bias", .qkv_bias = true};
+  const TinyPlan qk_norm{.name = "qk_norm", .qk_norm = models::QkNorm::kPerHead};
+  const TinyPlan partial_rotary{.name = "partial_rotary", .rotary_fraction = 0.5};
+  const TinyPlan nope{.name = "layers_without_positions", .every_other_without_positions = true};
+  const TinyPlan behind{.name = "norms_behind", .norm_placement = models::NormPlacement::kAfter};
+  std::vector<TinyPlan> table;
+  const auto add = [&](TinyPlan p, const char* split, auto change) {
+    p.name += split;
+    change(p);
+    table.push_back(std::move(p));
+  };
+  for (const TinyPlan& kind : {qkv_bias, qk_norm, partial_rotary, nope, behind}) {
+    add(kind, "_tp2_sp", [](TinyPlan& p) { p.tp = 2, p.sequence_parallel = true; });
+    add(kind, "_tp2", [](TinyPlan& p) { p.tp = 2; });
+    add(kind, "_tp2_pp2", [](TinyPlan& p) { p.tp = 2, p.pp = 2; });
+    add(kind, "_dp2_zero3", [](TinyPlan& p) { p.dp = 2, p.zero = 3; });
+    add(kind, "_cp2", [](TinyPlan& p) { p.cp = 2; });
+    add(kind, "_recompute_full", [&](TinyPlan& p) { p.dp = 2, p.recompute = full; });
+    add(kind, "_recompute_all_modules", [&](TinyPlan& p) { p.tp = 2, p.recompute = all_modules; });
+  }
+  add(qk_norm, "_dp2_tp2_zero1", [](TinyPlan& p) { p.dp = 2, p.tp = 2, p.zero = 1; });
+  add(qk_norm, "_dp2_tp2_zero3", [](TinyPlan& p) { p.dp = 2, p.tp = 2, p.zero = 3; });
+  add(qk_norm, "_dp2_tp2_sp_zero3", [](TinyPlan& p) { p.dp = 2, p.tp = 2, p.sequence_parallel = true, p.zero = 3; });
+  TinyPlan olmo = behind;
+  olmo.name = "olmo";
+  olmo.qk_norm = models::QkNorm::kFullWidth;
+  add(olmo, "_dp2", [](TinyPlan& p) { p.dp = 2; });
+  add(olmo, "_pp2_zero1", [](TinyPlan& p) { p.dp = 2, p.pp = 2, p.zero = 1; });
+  add(olmo, "_cp2", [](TinyPlan& p) { p.cp = 2; });
+  return table;
+}
+
 inline std::vector<TinyPlan> plan_table() {
   std::vector<TinyPlan> table = llama_plans();
   for (TinyPlan& p : gpt_plans()) table.push_back(std::move(p));
+  for (TinyPlan& p : dense_plans()) table.push_back(std::move(p));
   return table;
 }
 

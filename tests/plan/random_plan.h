@@ -20,6 +20,7 @@ inline void draw_kind(TinyPlan& p, std::uint64_t seed, std::uint64_t i) {
   p.activation = kActivations[random.integer_at(2, 3)];
   p.positions = static_cast<models::PositionKind>(random.integer_at(3, 4));
   p.biases = random.integer_at(4, 2) == 1;
+  p.qk_norm = random.integer_at(7, 2) == 1 ? models::QkNorm::kPerHead : models::QkNorm::kNone;
   p.dropout = random.integer_at(5, 2) == 1 ? 0.1 : 0;
   p.attention = static_cast<AttentionKind>(random.integer_at(6, 2));
 }

@@ -46,6 +46,11 @@ struct TinyPlan {
   models::Activation activation = models::Activation::kSilu;  // SiLU is gated, others are not
   models::PositionKind positions = models::PositionKind::kRotary;
   bool biases = false;
+  bool qkv_bias = false;  // alone, without `biases`
+  models::QkNorm qk_norm = models::QkNorm::kNone;
+  double rotary_fraction = 1;
+  bool every_other_without_positions = false;
+  models::NormPlacement norm_placement = models::NormPlacement::kBefore;
   double dropout = 0;
   AttentionKind attention = AttentionKind::kFused;
 };
@@ -72,6 +77,14 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.model.gated_mlp = p.activation == models::Activation::kSilu;
   s.model.positions = p.positions;
   s.model.qkv_bias = s.model.attention_output_bias = s.model.mlp_bias = p.biases;
+  s.model.qkv_bias = p.biases || p.qkv_bias;
+  s.model.qk_norm = p.qk_norm;
+  s.model.rotary_fraction = p.rotary_fraction;
+  s.model.norm_placement = p.norm_placement;
+  if (p.every_other_without_positions) {
+    s.model.kinds.clear();
+    for (std::int64_t i = 0; i < shape.layers; ++i) s.model.kinds.push_back({.rotary = i % 2 == 0});
+  }
   if (p.positions == models::PositionKind::kLearned) s.model.max_positions = shape.sequence + 4;
   s.cluster.name = "test";
   s.cluster.node.devices = 64;

@@ -99,6 +99,27 @@ inline std::vector<SampleOp> layer_samples() {
   return all;
 }
 
+inline std::vector<SampleOp> qk_norm_samples() {
+  std::vector<SampleOp> all;
+  const auto add = [&](OpKind kind, const std::vector<SampleOperand>& operands) {
+    all.push_back(sample(kind, operands));
+    Attributes& a = all.back().op.attributes;
+    a.heads = 2;
+    a.kv_heads = 1;
+    a.head_dim = 2;
+    a.batch = 2;
+    a.value = 1e-5;
+  };
+  const TensorType qkv = bf16({4, 8});
+  const TensorType weight = bf16({2});
+  const TensorType raw = bf16({4, 6});
+  const TensorType rstd = f32({4, 3});
+  add(OpKind::kQkNormForward, {{R, weight}, {R, weight}, {A, qkv}, {W, raw}, {W, rstd}});
+  add(OpKind::kQkNormBackwardInput, {{R, raw}, {R, rstd}, {R, weight}, {R, weight}, {A, qkv}});
+  add(OpKind::kQkNormBackwardWeight, {{R, qkv}, {R, raw}, {R, rstd}, {A, f32({2})}, {A, f32({2})}});
+  return all;
+}
+
 // Scores of 2 sequences, 2 heads: [4, 2, 2].
 inline std::vector<SampleOp> gpt_samples() {
   std::vector<SampleOp> all;
@@ -175,6 +196,7 @@ inline std::vector<SampleOp> other_samples() {
 
 inline std::vector<SampleOp> all_samples() {
   std::vector<SampleOp> all = layer_samples();
+  for (SampleOp& s : qk_norm_samples()) all.push_back(std::move(s));
   for (SampleOp& s : gpt_samples()) all.push_back(std::move(s));
   for (SampleOp& s : other_samples()) all.push_back(std::move(s));
   return all;

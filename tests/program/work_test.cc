@@ -52,6 +52,18 @@ TEST(WorkOf, CountsCausalAttention) {
   EXPECT_EQ(work(OpKind::kAttentionForward).written.count, 64);
 }
 
+// T 4, 2 heads and 1 kv head of 2: q and k are 6 of the 8 columns of qkv, 4*6*2 = 48 B. Forward reads them and two
+// weights of 4 B, and writes them, what they were (48 B) and 3 f32 statistics a token (48 B).
+TEST(WorkOf, NormsOfQueriesAndKeysTouchTheirColumns) {
+  EXPECT_EQ(work(OpKind::kQkNormForward).read.count, 56);
+  EXPECT_EQ(work(OpKind::kQkNormForward).written.count, 144);
+  EXPECT_EQ(work(OpKind::kQkNormBackwardInput).read.count, 48 + 48 + 8 + 48);
+  EXPECT_EQ(work(OpKind::kQkNormBackwardInput).written.count, 48);
+  EXPECT_EQ(work(OpKind::kQkNormBackwardWeight).read.count, 48 + 48 + 48 + 16);
+  EXPECT_EQ(work(OpKind::kQkNormBackwardWeight).written.count, 16);
+  EXPECT_EQ(work(OpKind::kQkNormForward).flops.count, 0);
+}
+
 // Nothing is halved where scores are materialised. T 4, s 2, 2 heads of 2, 1 kv head: 2*4*2*4 = 64 FLOP a matmul, two
 // of them backward. Scores are [4,2,2] bf16, 32 B; of qkv [4,8] they touch 6 columns, 48 B, and the context 2, 16 B.
 TEST(WorkOf, CountsAttentionOnMaterialisedScores) {
