@@ -44,7 +44,7 @@ TEST(Lowering, RefusesNarrowGradientsUnderZero) {
 // Ops of a kind that the only rank program issues.
 std::size_t count_ops(const program::Program& p, program::OpKind kind) {
   std::size_t n = 0;
-  for (const program::Call& call : p.rank_programs.front().calls) {
+  for (const program::Call& call : p.rank_programs[program::RankProgramId(0)].calls) {
     for (const program::Op& op : p.segments[call.segment].ops) n += op.kind == kind ? 1 : 0;
   }
   return n;
