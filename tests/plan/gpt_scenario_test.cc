@@ -53,6 +53,24 @@ TEST(GptScenario, TakesEveryWordOfItsKeys) {
   EXPECT_EQ(model("model.position_embedding_type=none").positions, models::PositionKind::kNone);
 }
 
+TEST(GptScenario, TakesMegatronsOlderWays) {
+  const Scenario s =
+      read_text(kGpt, {"training.precision={compute: bf16, grads: bf16}", "plan.overlap.tp_input_grad=false",
+                       "stack={attention: unfused, gradient_accumulation: separate}"})
+          .scenario;
+  EXPECT_EQ(s.training.gradients, program::DType::kBf16);
+  EXPECT_TRUE(s.training.master_weights);
+  EXPECT_EQ(s.accumulation, GradientAccumulation::kSeparate);
+  EXPECT_FALSE(s.plan.overlap_tp_input_grad);
+}
+
+// Gradients narrower than what computes them, and a reduction in another type than theirs.
+TEST(GptScenario, RefusesMixedGradientTypes) {
+  EXPECT_EQ(exit_code_of(kGpt, {"training.precision={compute: fp32, grads: bf16}"}), 4);
+  EXPECT_EQ(exit_code_of(kGpt, {"training.precision={compute: bf16, grads: bf16, grad_reduce: fp32}"}), 4);
+  EXPECT_EQ(exit_code_of(kGpt, {"training.precision={compute: bf16, grads: fp32, grad_reduce: bf16}"}), 4);
+}
+
 // A table of learned positions ends somewhere: no framework can train beyond it. Rotary positions are only warned of.
 TEST(GptScenario, NeedsAPositionForEveryToken) {
   EXPECT_EQ(exit_code_of(kGpt, {"model.max_position_embeddings=16"}), 0);

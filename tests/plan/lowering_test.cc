@@ -35,6 +35,36 @@ TEST(Lowering, RefusesTiedEmbeddingsUnderZero3) {
             ErrorKind::kUnsupported);
 }
 
+TEST(Lowering, RefusesNarrowGradientsUnderZero) {
+  const TinyShape bf16{.compute = program::DType::kBf16};
+  const TinyPlan zero1{.name = "narrow", .dp = 2, .zero = 1, .gradients = program::DType::kBf16};
+  EXPECT_EQ(refusal_of(make_scenario(bf16, zero1)), ErrorKind::kUnsupported);
+}
+
+// Ops of a kind that the only rank program issues.
+std::size_t count_ops(const program::Program& p, program::OpKind kind) {
+  std::size_t n = 0;
+  for (const program::Call& call : p.rank_programs[program::RankProgramId(0)].calls) {
+    for (const program::Op& op : p.segments[call.segment].ops) n += op.kind == kind ? 1 : 0;
+  }
+  return n;
+}
+
+// Eight microbatches of four layers with four projections each, and the head: 8 * (4 * 4 + 1) weight gradients.
+TEST(Lowering, SeparateAccumulationIsAKernelPerWeightGradient) {
+  const TinyPlan separate{.name = "separate", .accumulation = GradientAccumulation::kSeparate};
+  EXPECT_EQ(count_ops(lower(make_scenario(TinyShape{}, separate)), program::OpKind::kAccumulate), 136u);
+  EXPECT_EQ(count_ops(lower(make_scenario(TinyShape{}, TinyPlan{.name = "fused"})), program::OpKind::kAccumulate), 0u);
+}
+
+// Of a layer the qkv and the MLP's column-parallel projection, and the head: 8 * (2 * 4 + 1) waits.
+TEST(Lowering, BlockingInputGradientsWaitOncePerColumnParallelProjection) {
+  const TinyPlan blocking{.name = "blocking", .tp = 2, .tp_overlap = false};
+  EXPECT_EQ(count_ops(lower(make_scenario(TinyShape{}, blocking)), program::OpKind::kJoin), 72u);
+  EXPECT_EQ(count_ops(lower(make_scenario(TinyShape{}, TinyPlan{.name = "beside", .tp = 2})), program::OpKind::kJoin),
+            0u);
+}
+
 // Ranks of one stage do the same work: two stages, two programs, whatever tp and dp.
 TEST(Lowering, RanksOfAStageShareTheirProgram) {
   const program::Program p = lower(make_scenario(TinyShape{}, TinyPlan{.name = "p", .dp = 2, .tp = 2, .pp = 2}));

@@ -59,6 +59,10 @@ inline std::vector<TinyPlan> llama_plans() {
       {.name = "tied_pp2", .pp = 2, .tied = true},
       {.name = "tied_dp2_pp2_zero1", .dp = 2, .pp = 2, .zero = 1, .tied = true},
       {.name = "tied_tp2_pp2", .tp = 2, .pp = 2, .tied = true},
+      {.name = "separate_dp2", .dp = 2, .accumulation = GradientAccumulation::kSeparate},
+      {.name = "separate_dp2_zero3", .dp = 2, .zero = 3, .accumulation = GradientAccumulation::kSeparate},
+      {.name = "blocking_tp2_pp2", .tp = 2, .pp = 2, .tp_overlap = false},
+      {.name = "blocking_tp2_sp", .tp = 2, .sequence_parallel = true, .tp_overlap = false},
       {.name = "cp2", .cp = 2},
       {.name = "cp4", .cp = 4},
       {.name = "cp2_tp2_sp", .tp = 2, .sequence_parallel = true, .cp = 2},
@@ -135,6 +139,12 @@ inline std::vector<TinyPlan> gpt_plans() {
   add(with(gpt, [](TinyPlan& p) { p.tp = 2, p.pp = 2, p.tied = true; }), "gpt_tied_tp2_pp2");
   add(with(gpt, [](TinyPlan& p) { p.pp = 2, p.vp = 2; }), "gpt_pp2_vp2");
   add(with(gpt, [](TinyPlan& p) { p.dp = 2, p.tp = 2, p.sequence_parallel = true, p.zero = 3; }), "gpt_tp2_sp_zero3");
+  add(with(gpt,
+           [&](TinyPlan& p) {
+             p.dp = 2, p.tp = 2, p.pp = 2, p.tied = true, p.overlap = false, p.tp_overlap = false, p.recompute = full;
+             p.accumulation = GradientAccumulation::kSeparate;
+           }),
+      "gpt_megatron_2021");
   return table;
 }
 

@@ -53,6 +53,9 @@ struct TinyPlan {
   models::NormPlacement norm_placement = models::NormPlacement::kBefore;
   double dropout = 0;
   AttentionKind attention = AttentionKind::kFused;
+  GradientAccumulation accumulation = GradientAccumulation::kFused;
+  bool tp_overlap = true;
+  program::DType gradients = program::DType::kF32;
 };
 
 // Learning rate 1e-3, betas 0.9 and 0.95, eps 1e-8, initial std 0.02, clipping at norm 1.
@@ -102,7 +105,9 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.training.master_weights = shape.compute != program::DType::kF32;
   s.training.seed = 7;
   s.training.dropout = p.dropout;
+  s.training.gradients = p.gradients;
   s.attention = p.attention;
+  s.accumulation = p.accumulation;
   s.plan.tp = p.tp;
   s.plan.pp = p.pp;
   s.plan.vp = p.vp;
@@ -119,6 +124,7 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.plan.recompute = p.recompute;
   s.plan.bucket_elements = p.bucket_elements;
   s.plan.overlap_grad_reduce = p.overlap;
+  s.plan.overlap_tp_input_grad = p.tp_overlap;
   std::vector<std::int64_t> layers = p.layout;
   const std::int64_t stages = std::int64_t{p.pp} * p.vp;
   if (layers.empty()) layers.assign(static_cast<std::size_t>(stages), shape.layers / stages);
