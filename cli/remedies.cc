@@ -64,8 +64,8 @@ std::vector<Change> changes_of(const plan::Scenario& s) {
   // Tensor parallelism beyond a node is slow, pipelines deeper than the model are empty.
   changes.push_back({"plan.tp", larger_divisors(s.gpus / p.pp, p.tp, s.cluster.node.devices)});
   changes.push_back({"plan.pp", larger_divisors(s.gpus / p.tp, p.pp, s.model.layers)});
-  if (p.dp > 1 && p.zero == 0) changes.push_back({"plan.zero", {"1", "3"}});
-  if (p.dp > 1 && p.zero == 1) changes.push_back({"plan.zero", {"3"}});
+  if (p.dp > 1 && p.zero == 0) changes.push_back({"plan.zero", {"1", "2", "3"}});
+  if (p.dp > 1 && p.zero == 1) changes.push_back({"plan.zero", {"2", "3"}});
   Change smaller{"plan.micro_batch_size", {}};
   for (std::int64_t size = p.micro_batch_size / 2; size >= 1; size /= 2) smaller.values.push_back(std::to_string(size));
   changes.push_back(smaller);

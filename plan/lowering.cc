@@ -56,7 +56,7 @@ void refuse_unsupported(const Scenario& s) {
   }
   if (sharding_of(s) == Sharding::kParameters && s.model.tied_embeddings) {
     throw Error(ErrorKind::kUnsupported, "ZeRO-3 with tied embeddings is not lowered yet", {"", 0, "plan.zero"},
-                {"zero 0 and 1 work with tied embeddings"});
+                {"zero 0, 1 and 2 work with tied embeddings"});
   }
 }
 

@@ -396,14 +396,14 @@ class RuleChecker {
     if (!megatron_) {
       if (tied_shards) {
         violate("plan.zero", "zero 3 with tied embeddings and dp * cp = " + text_of(plan_.replicas()),
-                {"zero 0 or 1", "model.tie_word_embeddings: false", "dp 1 and cp 1"}, ErrorKind::kUnsupported);
+                {"zero 0, 1 or 2", "model.tie_word_embeddings: false", "dp 1 and cp 1"}, ErrorKind::kUnsupported);
       }
       return;
     }
-    if (plan_.zero == 3) {
+    if (plan_.zero >= 2) {
       std::vector<std::string> help{"zero 1"};
       if (!tied_shards) help.push_back("framework: plain");
-      violate("plan.zero", "zero 3 is megatron-fsdp", std::move(help), ErrorKind::kUnsupported);
+      violate("plan.zero", "zero " + text_of(plan_.zero) + " is megatron-fsdp", std::move(help), ErrorKind::kUnsupported);
     }
     if (plan_.schedule == ScheduleKind::kGpipe) warn("Megatron-Core has no GPipe schedule; simulated as written");
     if (plan_.recompute.kind == RecomputeKind::kSelective && plan_.recompute.mlp_act) {

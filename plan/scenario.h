@@ -64,7 +64,7 @@ struct Plan {
   std::int32_t vp = 1;
   std::int32_t dp = 1;
   bool sequence_parallel = false;
-  std::int32_t zero = 0;  // 0, 1 or 3
+  std::int32_t zero = 0;  // 0 to 3
   Fsdp fsdp;
   std::int64_t micro_batch_size = 1;  // sequences
   ScheduleKind schedule = ScheduleKind::k1F1B;

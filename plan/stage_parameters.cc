@@ -288,7 +288,7 @@ class Layout {
 
 Sharding sharding_of(const Scenario& s) {
   if (s.plan.replicas() == 1 || s.plan.zero == 0) return Sharding::kNone;
-  return s.plan.zero == 1 ? Sharding::kOptimizer : Sharding::kParameters;
+  return s.plan.zero == 1 ? Sharding::kOptimizer : s.plan.zero == 2 ? Sharding::kGradients : Sharding::kParameters;
 }
 
 StageParameters lay_out_parameters(program::ProgramBuilder& b, const Roles& roles, const Shapes& x, const Scenario& s,

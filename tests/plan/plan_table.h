@@ -31,6 +31,15 @@ inline std::vector<TinyPlan> llama_plans() {
       {.name = "pp4_vp2", .pp = 4, .vp = 2, .layout = {0, 1, 0, 1, 1, 0, 1, 0}},
       {.name = "dp2_zero1", .dp = 2, .zero = 1},
       {.name = "dp4_zero1", .dp = 4, .zero = 1},
+      {.name = "dp2_zero2", .dp = 2, .zero = 2},  // 4 microbatches, each reduced into the sharded sum
+      {.name = "dp4_zero2", .dp = 4, .zero = 2},
+      {.name = "dp2_zero2_no_overlap", .dp = 2, .zero = 2, .overlap = false},
+      {.name = "dp2_zero2_one_bucket", .dp = 2, .zero = 2, .bucket_elements = 0},
+      {.name = "dp2_tp2_zero2", .dp = 2, .tp = 2, .zero = 2},
+      {.name = "dp2_tp2_sp_zero2", .dp = 2, .tp = 2, .sequence_parallel = true, .zero = 2},
+      {.name = "dp2_pp2_zero2", .dp = 2, .pp = 2, .zero = 2},
+      {.name = "dp2_tp2_sp_pp2_vp2_zero2", .dp = 2, .tp = 2, .sequence_parallel = true, .pp = 2, .vp = 2, .zero = 2},
+      {.name = "dp2_zero2_micro_batch2", .dp = 2, .zero = 2, .micro_batch = 2},
       {.name = "dp2_zero3_ring2", .dp = 2, .zero = 3},
       {.name = "dp2_zero3_ring1", .dp = 2, .zero = 3, .prefetch = 0},
       {.name = "dp4_zero3_keep", .dp = 4, .zero = 3, .reshard = false},
@@ -58,11 +67,14 @@ inline std::vector<TinyPlan> llama_plans() {
       {.name = "tied", .dp = 2, .tied = true},
       {.name = "tied_pp2", .pp = 2, .tied = true},
       {.name = "tied_dp2_pp2_zero1", .dp = 2, .pp = 2, .zero = 1, .tied = true},
+      {.name = "tied_dp2_zero2", .dp = 2, .zero = 2, .tied = true},
+      {.name = "tied_dp2_pp2_zero2", .dp = 2, .pp = 2, .zero = 2, .tied = true},
       {.name = "tied_tp2_pp2", .tp = 2, .pp = 2, .tied = true},
       {.name = "cp2", .cp = 2},
       {.name = "cp4", .cp = 4},
       {.name = "cp2_tp2_sp", .tp = 2, .sequence_parallel = true, .cp = 2},
       {.name = "cp2_dp2_zero1", .dp = 2, .zero = 1, .cp = 2},
+      {.name = "cp2_dp2_zero2", .dp = 2, .zero = 2, .cp = 2},
       {.name = "cp2_dp2_zero3", .dp = 2, .zero = 3, .cp = 2},
       {.name = "cp2_pp2_micro_batch2", .pp = 2, .micro_batch = 2, .cp = 2},
       {.name = "cp4_recompute_core", .recompute = core, .cp = 4},
@@ -133,6 +145,7 @@ inline std::vector<TinyPlan> gpt_plans() {
   add(with(gpt, [](TinyPlan& p) { p.tp = 2, p.sequence_parallel = true, p.micro_batch = 2; }), "gpt_micro_batch2");
   add(with(gpt, [](TinyPlan& p) { p.tp = 2, p.pp = 2, p.tied = true; }), "gpt_tied_tp2_pp2");
   add(with(gpt, [](TinyPlan& p) { p.pp = 2, p.vp = 2; }), "gpt_pp2_vp2");
+  add(with(gpt, [](TinyPlan& p) { p.dp = 2, p.tp = 2, p.sequence_parallel = true, p.zero = 2; }), "gpt_tp2_sp_zero2");
   add(with(gpt, [](TinyPlan& p) { p.dp = 2, p.tp = 2, p.sequence_parallel = true, p.zero = 3; }), "gpt_tp2_sp_zero3");
   return table;
 }

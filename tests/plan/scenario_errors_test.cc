@@ -137,7 +137,6 @@ TEST(BadScenario, SaysThatAFileIsMissing) {
 TEST(KnownKey, IsUnsupportedUnlessItHasItsDefault) {
   const std::vector<std::string> unsupported = {"plan.ep=2",
                                                 "plan.etp=2",
-                                                "plan.zero=2",
                                                 "plan.schedule=dualpipe_v",
                                                 "plan.schedule=file:table",
                                                 "plan.cp_comm_type=a2a",

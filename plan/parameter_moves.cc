@@ -1,0 +1,173 @@
+// Gathers of sharded weights, and how gradients come together: bucket by bucket or unit by unit.
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "base/check.h"
+#include "plan/flat_calls.h"
+#include "plan/parameter_store.h"
+#include "plan/parameter_tags.h"
+
+namespace stepcast::plan {
+
+using program::BufferId;
+using program::Channel;
+using program::MemoryClass;
+using program::Pass;
+using program::Stream;
+using program::Tag;
+using program::ViewId;
+
+void ParameterStore::begin_step() {
+  if (layout_.elements == 0) return;
+  const std::int64_t n = shards_gradients() ? layout_.shard_elements : layout_.elements;
+  rank_.call(zero_segment(b_, "gradients", x_.gradients, n), {flat_view(gradients_, 0, n, x_.gradients)},
+             step_tag(Pass::kOptimizer));
+}
+
+void ParameterStore::begin_use(std::size_t index) {
+  CHECK(index < uses_.size(), index, uses_.size());
+  use_ = index;
+  if (sharding_ != Sharding::kParameters) return;
+  const std::size_t ahead = static_cast<std::size_t>(s_.plan.fsdp.prefetch);
+  for (std::size_t j = index; j <= std::min(index + ahead, uses_.size() - 1); ++j) {
+    if (!gathered_[j]) gather(j);
+  }
+}
+
+void ParameterStore::gather(std::size_t use) {
+  gathered_[use] = true;
+  const UnitUse& u = uses_[use];
+  if (!s_.plan.fsdp.reshard_after_forward) {
+    // One gather serves every later use of the unit in the step.
+    for (std::size_t j = use + 1; j < uses_.size(); ++j) {
+      if (uses_[j].unit == u.unit) gathered_[j] = true;
+    }
+  }
+  const Unit& unit = layout_.units[u.unit];
+  for (const std::uint32_t f : unit.flats) {
+    const Flat& flat = layout_.flats[f];
+    const std::string what = unit.prefix + (flat.replicated ? "norms" : "weights");
+    const CollectiveSpec c{what, u.starts_forward ? "gather" : "gather_again", roles_.replicas, Stream::kGather,
+                           Channel::kWeights};
+    const ViewId shard = flat_view(weights_, shard_begin_[f], flat.chunk, x_.compute);
+    const ViewId whole = flat_view(weight_ring_[*slot_of_use_[use]], offset_in_unit(f), flat.elements, x_.compute);
+    rank_.call(all_gather_segment(b_, c, x_.compute, flat.chunk, s_.plan.replicas()), {shard, whole},
+               unit_tag(unit, u.microbatch));
+  }
+}
+
+void ParameterStore::begin_backward(std::uint32_t unit, std::uint32_t microbatch) {
+  backward_ = step_tag(Pass::kComm);
+  backward_.chunk = layout_.units[unit].chunk;
+  backward_.microbatch = microbatch;
+  if (sharding_ != Sharding::kParameters) return;
+  const std::int64_t n = unit_elements(unit);
+  const BufferId buffer = gradient_ring_[backward_uses_++ % gradient_ring_.size()];
+  rank_.call(zero_segment(b_, layout_.units[unit].prefix + "gradients", x_.gradients, n),
+             {flat_view(buffer, 0, n, x_.gradients)}, unit_tag(layout_.units[unit], microbatch));
+}
+
+// The gradients of a microbatch under ZeRO-2: there from their first contribution until they are reduced.
+BufferId ParameterStore::open_bucket(std::uint32_t flat) {
+  std::optional<BufferId>& bucket = open_buckets_[flat];
+  if (bucket) return *bucket;
+  const std::int64_t n = layout_.flats[flat].elements;
+  const std::string name = "bucket" + std::to_string(flat);
+  bucket = rank_.buffer(name, n * size_of(x_.gradients), MemoryClass::kGradients);
+  rank_.call(zero_segment(b_, name, x_.gradients, n), {flat_view(*bucket, 0, n, x_.gradients)}, backward_);
+  return *bucket;
+}
+
+void ParameterStore::scatter_bucket(std::uint32_t flat) {
+  std::optional<BufferId>& bucket = open_buckets_[flat];
+  if (!bucket) return;
+  const Flat& f = layout_.flats[flat];
+  const std::string name = "bucket" + std::to_string(flat);
+  const CollectiveSpec c{name, "reduce", roles_.replicas, Stream::kDp, Channel::kMain};
+  rank_.call(reduce_scatter_accumulate_segment(b_, c, x_.gradients, f.chunk, s_.plan.replicas()),
+             {flat_view(*bucket, 0, f.elements, x_.gradients), held_gradients(flat)}, backward_);
+  bucket.reset();
+  if (s_.plan.overlap_grad_reduce) return;
+  rank_.call(join_segment(b_, name, Stream::kCompute, Stream::kDp), {}, backward_);
+}
+
+// Under sequence parallelism every tp member has the gradient of its own tokens only.
+void ParameterStore::reduce_replicated(std::uint32_t flat, ViewId gradients, Tag tag) {
+  const Flat& f = layout_.flats[flat];
+  if (!f.replicated || !x_.sequence_parallel) return;
+  const std::string prefix = f.unit ? layout_.units[*f.unit].prefix : "";
+  const CollectiveSpec c{prefix + "norm_gradients", "reduce_tp", roles_.tp, Stream::kTp, Channel::kMain};
+  const std::int64_t n = rank_.at(gradients).type.shape.elements();
+  rank_.call(all_reduce_segment(b_, c, x_.gradients, n), {gradients}, tag);
+}
+
+// The sums over others than the replicas: tp members' tokens, the other copy of a tied table.
+void ParameterStore::reduce_copies(std::uint32_t flat) {
+  const ViewId gradients = held_gradients(flat);
+  const Tag tag = flat_tag(Pass::kComm, flat);
+  reduce_replicated(flat, gradients, tag);
+  if (!layout_.flats[flat].tied) return;
+  const CollectiveSpec c{"tied", "reduce", roles_.embedding, Stream::kDp, Channel::kMain};
+  const std::int64_t n = rank_.at(gradients).type.shape.elements();
+  rank_.call(all_reduce_segment(b_, c, x_.gradients, n), {gradients}, tag);
+}
+
+void ParameterStore::reduce(std::uint32_t flat) {
+  reduce_copies(flat);
+  if (s_.plan.replicas() == 1) return;
+  const std::int64_t n = layout_.flats[flat].elements;
+  const CollectiveSpec c{"bucket", "reduce", roles_.replicas, Stream::kDp, Channel::kMain};
+  const program::SegmentId segment =
+      sharded() ? reduce_scatter_in_place_segment(b_, c, x_.gradients, n) : all_reduce_segment(b_, c, x_.gradients, n);
+  rank_.call(segment, {held_gradients(flat)}, flat_tag(Pass::kComm, flat));
+}
+
+void ParameterStore::scatter_unit(std::uint32_t unit, std::uint32_t microbatch) {
+  const BufferId buffer = gradient_ring_[(backward_uses_ - 1) % gradient_ring_.size()];
+  const Unit& u = layout_.units[unit];
+  for (const std::uint32_t f : u.flats) {
+    const Flat& flat = layout_.flats[f];
+    const ViewId whole = flat_view(buffer, offset_in_unit(f), flat.elements, x_.gradients);
+    const Tag tag = unit_tag(u, microbatch);
+    reduce_replicated(f, whole, tag);
+    const CollectiveSpec c{u.prefix + (flat.replicated ? "norm_scatter" : "scatter"), "reduce", roles_.replicas,
+                           Stream::kDp, Channel::kMain};
+    rank_.call(reduce_scatter_accumulate_segment(b_, c, x_.gradients, flat.chunk, s_.plan.replicas()),
+               {whole, held_gradients(f)}, tag);
+  }
+}
+
+void ParameterStore::module_done(std::uint32_t module, std::uint32_t microbatch, bool last) {
+  if (sharding_ == Sharding::kParameters) {
+    const std::uint32_t unit = layout_.modules[module].unit;
+    if (layout_.units[unit].modules.front() == module) scatter_unit(unit, microbatch);
+    return;
+  }
+  const bool reduces = last && s_.plan.overlap_grad_reduce;
+  for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) {
+    if (layout_.flats[f].last_module != module) continue;
+    if (sharding_ == Sharding::kGradients) {
+      scatter_bucket(f);
+    } else if (reduces && !layout_.flats[f].tied) {
+      reduce(f);
+    }
+  }
+}
+
+void ParameterStore::finish_backward() {
+  if (sharding_ == Sharding::kParameters) return;
+  if (sharding_ == Sharding::kGradients) {
+    for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) reduce_copies(f);
+    return;
+  }
+  if (!s_.plan.overlap_grad_reduce && s_.plan.replicas() > 1) {
+    // Without overlap the reductions come after the whole backward pass, not as soon as their operands allow.
+    rank_.call(join_segment(b_, "buckets", Stream::kDp, Stream::kCompute), {}, step_tag(Pass::kComm));
+  }
+  for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) {
+    if (layout_.flats[f].tied || !s_.plan.overlap_grad_reduce) reduce(f);
+  }
+}
+
+}  // namespace stepcast::plan

@@ -1,0 +1,79 @@
+// The end of a step: gradient norm, Adam, and the gather of the updated weights.
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "plan/flat_calls.h"
+#include "plan/parameter_store.h"
+#include "plan/parameter_tags.h"
+
+namespace stepcast::plan {
+
+using program::Channel;
+using program::DType;
+using program::MemoryClass;
+using program::Pass;
+using program::Shape;
+using program::Stream;
+using program::Tag;
+using program::ViewId;
+
+ViewId ParameterStore::norm_factor() {
+  const Tag tag = step_tag(Pass::kOptimizer);
+  const ViewId sumsq = rank_.tensor("sumsq", DType::kF32, Shape{1}, MemoryClass::kOptimizer);
+  const ViewId factor = rank_.tensor("clip_factor", DType::kF32, Shape{1}, MemoryClass::kOptimizer);
+  rank_.call(zero_segment(b_, "norm", DType::kF32, 1), {sumsq}, tag);
+  const double clip = s_.training.adam.clip_norm;
+  if (clip > 0) sum_squares(sumsq);
+  // Without clipping the sum stays zero, and the factor one.
+  rank_.call(clip_segment(b_, clip > 0 ? clip : 1.0), {sumsq, factor}, tag);
+  return factor;
+}
+
+void ParameterStore::sum_squares(ViewId sumsq) {
+  for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) {
+    const ViewId gradients = held_gradients(f);
+    const bool part = sharding_ == Sharding::kOptimizer;
+    const auto own = part ? std::optional(OwnPart{roles_.replicas, s_.plan.replicas()}) : std::nullopt;
+    const std::int64_t n = rank_.at(gradients).type.shape.elements();
+    rank_.call(sum_squares_segment(b_, x_.gradients, n, layout_.flats[f].norm_scale, own), {gradients, sumsq},
+               flat_tag(Pass::kOptimizer, f));
+  }
+  const std::int64_t model = std::int64_t{s_.plan.tp} * s_.plan.pp;
+  const std::int64_t members = sharded() ? model * s_.plan.replicas() : model;
+  if (members > 1) {
+    const CollectiveSpec c{"norm", "reduce", sharded() ? roles_.world : roles_.model, Stream::kDp, Channel::kMain};
+    rank_.call(all_reduce_segment(b_, c, DType::kF32, 1), {sumsq}, step_tag(Pass::kOptimizer));
+  }
+}
+
+void ParameterStore::update(std::uint32_t f, ViewId factor) {
+  const Flat& flat = layout_.flats[f];
+  const ViewId gradients = held_gradients(f);
+  const ViewId weight = held_weights(f);
+  AdamSpec a;
+  a.gradient = x_.gradients;
+  a.elements = flat.chunk;
+  a.gradient_elements = rank_.at(gradients).type.shape.elements();
+  a.weight_elements = rank_.at(weight).type.shape.elements();
+  a.master = master_;
+  a.weight = x_.compute;
+  if (updates_in_part()) a.part_of = roles_.replicas;
+  a.settings = s_.training.adam;
+  std::vector<ViewId> args = {gradients, factor, flat_view(moment1_, shard_begin_[f], flat.chunk, DType::kF32),
+                              flat_view(moment2_, shard_begin_[f], flat.chunk, DType::kF32)};
+  if (master_) args.push_back(flat_view(master_weights_, shard_begin_[f], flat.chunk, DType::kF32));
+  args.push_back(weight);
+  rank_.call(adam_segment(b_, a), std::move(args), flat_tag(Pass::kOptimizer, f));
+  if (updates_in_part()) {
+    const CollectiveSpec c{"weights", "gather", roles_.replicas, Stream::kGather, Channel::kWeights};
+    rank_.call(all_gather_in_place_segment(b_, c, x_.compute, flat.elements), {weight}, flat_tag(Pass::kComm, f));
+  }
+}
+
+void ParameterStore::optimizer_step() {
+  const ViewId factor = norm_factor();
+  for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) update(f, factor);
+}
+
+}  // namespace stepcast::plan
