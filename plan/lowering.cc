@@ -72,6 +72,18 @@ topology::DeviceMesh mesh_of(const Scenario& s) {
   return topology::make_mesh(s.plan.rank_order, axes);
 }
 
+topology::DeviceMesh hybrid_mesh_of(const Scenario& s) {
+  CHECK(s.plan.dp % s.plan.dp_replicate == 0, s.plan.dp, s.plan.dp_replicate);
+  const std::array<topology::Axis, 5> axes = {topology::Axis{"tp", s.plan.tp}, topology::Axis{"cp", s.plan.cp},
+                                              topology::Axis{"dp_shard", s.plan.dp / s.plan.dp_replicate},
+                                              topology::Axis{"dp_replicate", s.plan.dp_replicate},
+                                              topology::Axis{"pp", s.plan.pp}};
+  std::string order = s.plan.rank_order;
+  const std::size_t dp = order.find("dp");
+  CHECK(dp != std::string::npos, order);
+  return topology::make_mesh(order.replace(dp, 2, "dp_shard-dp_replicate"), axes);
+}
+
 program::Program lower(const Scenario& s) {
   refuse_unsupported(s);
   CHECK(s.gpus == std::int64_t{s.plan.tp} * s.plan.pp * s.plan.replicas(), s.gpus, s.plan.tp, s.plan.pp,
@@ -96,6 +108,12 @@ program::Program lower(const Scenario& s) {
   if (s.plan.cp > 1) {
     add_groups(b, mesh, roles.cp, {"cp"});
     add_groups(b, mesh, roles.replicas, {"cp", "dp"});
+  }
+  if (s.plan.hybrid()) {
+    const topology::DeviceMesh hybrid = hybrid_mesh_of(s);
+    add_groups(b, hybrid, roles.shards, {"cp", "dp_shard"});
+    add_groups(b, hybrid, roles.copies, {"dp_replicate"});
+    add_groups(b, hybrid, roles.instance, {"tp", "cp", "dp_shard", "pp"});
   }
   if (s.model.tied_embeddings && s.plan.pp > 1) add_embedding_groups(b, mesh, roles.embedding);
   return b.take();

@@ -48,11 +48,11 @@ void ParameterStore::gather(std::size_t use) {
   for (const std::uint32_t f : unit.flats) {
     const Flat& flat = layout_.flats[f];
     const std::string what = unit.prefix + (flat.replicated ? "norms" : "weights");
-    const CollectiveSpec c{what, u.starts_forward ? "gather" : "gather_again", roles_.replicas, Stream::kGather,
+    const CollectiveSpec c{what, u.starts_forward ? "gather" : "gather_again", roles_.shards, Stream::kGather,
                            Channel::kWeights};
     const ViewId shard = flat_view(weights_, shard_begin_[f], flat.chunk, x_.compute);
     const ViewId whole = flat_view(weight_ring_[*slot_of_use_[use]], offset_in_unit(f), flat.elements, x_.compute);
-    rank_.call(all_gather_segment(b_, c, x_.compute, flat.chunk, s_.plan.replicas()), {shard, whole},
+    rank_.call(all_gather_segment(b_, c, x_.compute, flat.chunk, s_.plan.shards()), {shard, whole},
                unit_tag(unit, u.microbatch));
   }
 }
@@ -84,12 +84,19 @@ void ParameterStore::scatter_bucket(std::uint32_t flat) {
   if (!bucket) return;
   const Flat& f = layout_.flats[flat];
   const std::string name = "bucket" + std::to_string(flat);
-  const CollectiveSpec c{name, "reduce", roles_.replicas, Stream::kDp, Channel::kMain};
-  rank_.call(reduce_scatter_accumulate_segment(b_, c, x_.gradients, f.chunk, s_.plan.replicas()),
-             {flat_view(*bucket, 0, f.elements, x_.gradients), held_gradients(flat)}, backward_);
+  rank_.call(scatter_segment(name, f.chunk), {flat_view(*bucket, 0, f.elements, x_.gradients), held_gradients(flat)},
+             backward_);
   bucket.reset();
   if (s_.plan.overlap_grad_reduce) return;
   rank_.call(join_segment(b_, name, Stream::kCompute, Stream::kDp), {}, backward_);
+}
+
+// Into the shard; under HSDP summed over its copies on the way, as FSDP2 does for every microbatch.
+program::SegmentId ParameterStore::scatter_segment(const std::string& label, std::int64_t chunk) {
+  const CollectiveSpec c{label, "reduce", roles_.shards, Stream::kDp, Channel::kMain};
+  std::optional<CollectiveSpec> copies;
+  if (s_.plan.hybrid()) copies = CollectiveSpec{label, "reduce_copies", roles_.copies, Stream::kDp, Channel::kMain};
+  return reduce_scatter_accumulate_segment(b_, c, copies, x_.gradients, chunk, s_.plan.shards());
 }
 
 // Under sequence parallelism every tp member has the gradient of its own tokens only.
@@ -117,10 +124,15 @@ void ParameterStore::reduce(std::uint32_t flat) {
   reduce_copies(flat);
   if (s_.plan.replicas() == 1) return;
   const std::int64_t n = layout_.flats[flat].elements;
-  const CollectiveSpec c{"bucket", "reduce", roles_.replicas, Stream::kDp, Channel::kMain};
+  const CollectiveSpec c{"bucket", "reduce", sharded() ? roles_.shards : roles_.replicas, Stream::kDp, Channel::kMain};
   const program::SegmentId segment =
       sharded() ? reduce_scatter_in_place_segment(b_, c, x_.gradients, n) : all_reduce_segment(b_, c, x_.gradients, n);
   rank_.call(segment, {held_gradients(flat)}, flat_tag(Pass::kComm, flat));
+  if (!sharded() || !s_.plan.hybrid()) return;
+  // Each instance has its own sum: those of the same part are summed, in place too.
+  const CollectiveSpec copies{"bucket", "reduce_copies", roles_.copies, Stream::kDp, Channel::kMain};
+  rank_.call(all_reduce_segment(b_, copies, x_.gradients, n, OwnPart{roles_.shards, s_.plan.shards()}),
+             {held_gradients(flat)}, flat_tag(Pass::kComm, flat));
 }
 
 void ParameterStore::scatter_unit(std::uint32_t unit, std::uint32_t microbatch) {
@@ -131,9 +143,7 @@ void ParameterStore::scatter_unit(std::uint32_t unit, std::uint32_t microbatch) 
     const ViewId whole = flat_view(buffer, offset_in_unit(f), flat.elements, x_.gradients);
     const Tag tag = unit_tag(u, microbatch);
     reduce_replicated(f, whole, tag);
-    const CollectiveSpec c{u.prefix + (flat.replicated ? "norm_scatter" : "scatter"), "reduce", roles_.replicas,
-                           Stream::kDp, Channel::kMain};
-    rank_.call(reduce_scatter_accumulate_segment(b_, c, x_.gradients, flat.chunk, s_.plan.replicas()),
+    rank_.call(scatter_segment(u.prefix + (flat.replicated ? "norm_scatter" : "scatter"), flat.chunk),
                {whole, held_gradients(f)}, tag);
   }
 }

@@ -127,10 +127,10 @@ void ParameterStore::add_shards() {
       shard.blocks = p.blocks;
       if (cut) {
         shard.byte_offset = shard_begin_[p.flat] * size_of(t);
-        shard.slice = program::FlatSlice{roles_.replicas, flat.chunk, p.offset, false};
+        shard.slice = program::FlatSlice{roles_.shards, flat.chunk, p.offset, false};
       } else if (uncut) {
         shard.byte_offset = flat.begin * size_of(t);
-        shard.slice = program::FlatSlice{roles_.replicas, flat.chunk, p.offset, true};
+        shard.slice = program::FlatSlice{roles_.shards, flat.chunk, p.offset, true};
       } else {
         shard.byte_offset = (flat.begin + p.offset) * size_of(t);
       }

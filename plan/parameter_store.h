@@ -63,6 +63,7 @@ class ParameterStore {
   void reduce(std::uint32_t flat);
   program::BufferId open_bucket(std::uint32_t flat);
   void scatter_bucket(std::uint32_t flat);
+  program::SegmentId scatter_segment(const std::string& label, std::int64_t chunk);
   void scatter_unit(std::uint32_t unit, std::uint32_t microbatch);
   program::ViewId norm_factor();
   void sum_squares(program::ViewId sumsq);

@@ -34,15 +34,15 @@ void ParameterStore::sum_squares(ViewId sumsq) {
   for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) {
     const ViewId gradients = held_gradients(f);
     const bool part = sharding_ == Sharding::kOptimizer;
-    const auto own = part ? std::optional(OwnPart{roles_.replicas, s_.plan.replicas()}) : std::nullopt;
+    const auto own = part ? std::optional(OwnPart{roles_.shards, s_.plan.shards()}) : std::nullopt;
     const std::int64_t n = rank_.at(gradients).type.shape.elements();
     rank_.call(sum_squares_segment(b_, x_.gradients, n, layout_.flats[f].norm_scale, own), {gradients, sumsq},
                flat_tag(Pass::kOptimizer, f));
   }
   const std::int64_t model = std::int64_t{s_.plan.tp} * s_.plan.pp;
-  const std::int64_t members = sharded() ? model * s_.plan.replicas() : model;
+  const std::int64_t members = sharded() ? model * s_.plan.shards() : model;
   if (members > 1) {
-    const CollectiveSpec c{"norm", "reduce", sharded() ? roles_.world : roles_.model, Stream::kDp, Channel::kMain};
+    const CollectiveSpec c{"norm", "reduce", sharded() ? roles_.instance : roles_.model, Stream::kDp, Channel::kMain};
     rank_.call(all_reduce_segment(b_, c, DType::kF32, 1), {sumsq}, step_tag(Pass::kOptimizer));
   }
 }
@@ -58,7 +58,7 @@ void ParameterStore::update(std::uint32_t f, ViewId factor) {
   a.weight_elements = rank_.at(weight).type.shape.elements();
   a.master = master_;
   a.weight = x_.compute;
-  if (updates_in_part()) a.part_of = roles_.replicas;
+  if (updates_in_part()) a.part_of = roles_.shards;
   a.settings = s_.training.adam;
   std::vector<ViewId> args = {gradients, factor, flat_view(moment1_, shard_begin_[f], flat.chunk, DType::kF32),
                               flat_view(moment2_, shard_begin_[f], flat.chunk, DType::kF32)};
@@ -66,7 +66,7 @@ void ParameterStore::update(std::uint32_t f, ViewId factor) {
   args.push_back(weight);
   rank_.call(adam_segment(b_, a), std::move(args), flat_tag(Pass::kOptimizer, f));
   if (updates_in_part()) {
-    const CollectiveSpec c{"weights", "gather", roles_.replicas, Stream::kGather, Channel::kWeights};
+    const CollectiveSpec c{"weights", "gather", roles_.shards, Stream::kGather, Channel::kWeights};
     rank_.call(all_gather_in_place_segment(b_, c, x_.compute, flat.elements), {weight}, flat_tag(Pass::kComm, f));
   }
 }

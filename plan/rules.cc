@@ -403,7 +403,8 @@ class RuleChecker {
     if (plan_.zero >= 2) {
       std::vector<std::string> help{"zero 1"};
       if (!tied_shards) help.push_back("framework: plain");
-      violate("plan.zero", "zero " + text_of(plan_.zero) + " is megatron-fsdp", std::move(help), ErrorKind::kUnsupported);
+      violate("plan.zero", "zero " + text_of(plan_.zero) + " is megatron-fsdp", std::move(help),
+              ErrorKind::kUnsupported);
     }
     if (plan_.schedule == ScheduleKind::kGpipe) warn("Megatron-Core has no GPipe schedule; simulated as written");
     if (plan_.recompute.kind == RecomputeKind::kSelective && plan_.recompute.mlp_act) {

@@ -64,7 +64,8 @@ struct Plan {
   std::int32_t vp = 1;
   std::int32_t dp = 1;
   bool sequence_parallel = false;
-  std::int32_t zero = 0;  // 0 to 3
+  std::int32_t zero = 0;          // 0 to 3
+  std::int32_t dp_replicate = 1;  // groups of ranks that hold all shards of ZeRO each (HSDP); 1 with zero 0
   Fsdp fsdp;
   std::int64_t micro_batch_size = 1;  // sequences
   ScheduleKind schedule = ScheduleKind::k1F1B;
@@ -83,8 +84,12 @@ struct Plan {
   bool overlap_grad_reduce = true;   // reduce a bucket as soon as it is complete, beside the backward pass
   std::string rank_order = "tp-cp-ep-dp-pp";
 
-  // Ranks that hold the same parameters, each with the gradient of its own tokens: what ZeRO shards over.
+  // Ranks that train the same parameters, each with the gradient of its own tokens.
   std::int32_t replicas() const { return dp * cp; }
+  // Those of them that ZeRO shards over: all cp members and the inner, contiguous part of dp.
+  std::int32_t shards() const { return replicas() / dp_replicate; }
+  // Shards of a group are held again by the other groups (HSDP).
+  bool hybrid() const { return dp_replicate > 1 && shards() > 1; }
 };
 
 // Random spread of op times: each op of each rank takes exp(sigma z) of its time, z standard normal, drawn anew per

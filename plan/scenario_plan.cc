@@ -212,13 +212,7 @@ class PlanResolver {
     plan_.zero = given_.has_zero() ? static_cast<std::int32_t>(config::parse_integer(given_.zero()).value_or(0))
                                    : (megatron_ ? 1 : 0);
     draft_.record("plan.zero", std::to_string(plan_.zero), default_);
-    const std::int32_t shard = plan_.zero == 0 ? 1 : plan_.replicas();
-    if (given_.has_dp_shard() && given_.dp_shard() != shard) {
-      draft_.refuse("plan.dp_shard",
-                    "dp_shard " + std::to_string(given_.dp_shard()) + " with zero " + std::to_string(plan_.zero) +
-                        " and dp * cp = " + std::to_string(plan_.replicas()),
-                    {"supported: dp_shard " + std::to_string(shard)}, ErrorKind::kUnsupported);
-    }
+    resolve_shard_groups(draft_);
     const std::string sequence_origin = plan_.tp > 1 ? "derived: tp > 1" : "derived: tp = 1";
     plan_.sequence_parallel = given_.has_sequence_parallel() ? given_.sequence_parallel() : plan_.tp > 1;
     if (plan_.sequence_parallel && plan_.tp == 1) {

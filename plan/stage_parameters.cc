@@ -263,7 +263,7 @@ class Layout {
   }
 
   void finish_flats() {
-    const std::int64_t parts = sharding_of(s_) == Sharding::kNone ? 1 : s_.plan.replicas();
+    const std::int64_t parts = sharding_of(s_) == Sharding::kNone ? 1 : s_.plan.shards();
     for (Flat& flat : out_.flats) {
       flat.chunk = (flat.elements + parts - 1) / parts;
       flat.elements = flat.chunk * parts;
@@ -287,7 +287,7 @@ class Layout {
 }  // namespace
 
 Sharding sharding_of(const Scenario& s) {
-  if (s.plan.replicas() == 1 || s.plan.zero == 0) return Sharding::kNone;
+  if (s.plan.shards() == 1 || s.plan.zero == 0) return Sharding::kNone;
   return s.plan.zero == 1 ? Sharding::kOptimizer : s.plan.zero == 2 ? Sharding::kGradients : Sharding::kParameters;
 }
 

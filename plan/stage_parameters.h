@@ -77,7 +77,7 @@ struct StageParameters {
   std::int64_t shard_elements = 0;        // sum of chunks
 };
 
-// How parameters are spread over the data-parallel group.
+// What is spread over the shard group.
 enum class Sharding : std::uint8_t { kNone, kOptimizer, kGradients, kParameters };  // ZeRO 0 to 3
 Sharding sharding_of(const Scenario& s);
 

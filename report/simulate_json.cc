@@ -34,6 +34,7 @@ Json plan_json(const plan::Scenario& s) {
                {"bucket_elements", p.bucket_elements},
                {"rank_order", p.rank_order}};
   if (p.cp > 1) json["cp_comm_type"] = to_string(p.cp_comm);
+  if (p.hybrid()) json["dp_replicate"] = p.dp_replicate;
   if (p.zero == 3) {
     json["fsdp"] = {{"prefetch", p.fsdp.prefetch}, {"reshard_after_forward", p.fsdp.reshard_after_forward}};
   }

@@ -53,6 +53,17 @@ TEST(Memory, StatesTakeEighteenBytesOrSixPlusTwelveOverDp) {
   EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(bf16_shape(), p)), 2.25);
 }
 
+// HSDP holds in each of its groups what ZeRO over that many ranks holds: with two groups of 4 the states are sharded
+// over 4, whatever dp is: 18/4, 2 + 16/4, 6 + 12/4.
+TEST(Memory, HybridShardsOverTheInnerGroup) {
+  TinyPlan p{.name = "hsdp", .dp = 8, .zero = 3, .bucket_elements = 0, .replicate = 2};
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(bf16_shape(), p)), 4.5);
+  p.zero = 2;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(bf16_shape(), p)), 6.0);
+  p.zero = 1;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(bf16_shape(), p)), 9.0);
+}
+
 // fp32 weights are their own master: 4 + 4 + 8 = 16 bytes.
 TEST(Memory, Fp32StatesTakeSixteenBytes) {
   EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(TinyShape{}, TinyPlan{.name = "fp32"})), 16.0);

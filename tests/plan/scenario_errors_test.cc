@@ -151,8 +151,6 @@ TEST(KnownKey, IsUnsupportedUnlessItHasItsDefault) {
                                                 "plan.recompute={mode: selective, policy: op}",
                                                 "plan.layout=Ett|ttm|L",
                                                 "plan.fsdp.unit=layer",
-                                                "plan.dp_shard=2",
-                                                "plan.dp_replicate=2",
                                                 "framework=torchtitan",
                                                 "framework=megatron-fsdp",
                                                 "framework=nanotron@0.4",

@@ -40,6 +40,7 @@ struct TinyPlan {
   bool tied = false;
   bool overlap = true;
   std::int32_t cp = 1;
+  std::int32_t replicate = 1;  // HSDP: groups of shards
   ContextComm cp_comm = ContextComm::kP2p;
   // Of the GPT kind: the Llama's unless said otherwise.
   models::NormKind norm = models::NormKind::kRms;
@@ -96,6 +97,7 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.plan.cp_comm = p.cp_comm;
   s.plan.sequence_parallel = p.sequence_parallel;
   s.plan.zero = p.zero;
+  s.plan.dp_replicate = p.replicate;
   s.plan.fsdp.reshard_after_forward = p.reshard;
   s.plan.fsdp.prefetch = p.prefetch;
   s.plan.micro_batch_size = p.micro_batch;
