@@ -28,6 +28,7 @@ void ParameterStore::begin_step() {
 void ParameterStore::begin_use(std::size_t index) {
   CHECK(index < uses_.size(), index, uses_.size());
   use_ = index;
+  if (gathers_ahead()) gather_ahead(uses_[index].unit);
   if (sharding_ != Sharding::kParameters) return;
   const std::size_t ahead = static_cast<std::size_t>(s_.plan.fsdp.prefetch);
   for (std::size_t j = index; j <= std::min(index + ahead, uses_.size() - 1); ++j) {
@@ -55,6 +56,36 @@ void ParameterStore::gather(std::size_t use) {
     rank_.call(all_gather_segment(b_, c, x_.compute, flat.chunk, s_.plan.shards()), {shard, whole},
                unit_tag(unit, u.microbatch));
   }
+}
+
+void ParameterStore::order_gathers() {
+  std::vector<bool> listed(layout_.flats.size(), false);
+  for (std::uint32_t u = 0; u < layout_.units.size(); ++u) {
+    for (const LocalParameter& p : layout_.parameters) {
+      if (layout_.modules[p.module].unit != u || listed[p.flat]) continue;
+      listed[p.flat] = true;
+      gather_order_.push_back(p.flat);
+    }
+    gathers_of_unit_.push_back(gather_order_.size());
+  }
+}
+
+// One bucket ahead of its first use, as Megatron-Core's forward hooks have it: each waits for its bucket and issues the
+// gather of the next one, which starts behind what the device computed until then. The first bucket's is exposed.
+void ParameterStore::gather_ahead(std::uint32_t unit) {
+  const std::size_t needed = gathers_of_unit_[unit];
+  if (needed < gathers_) return;
+  for (const std::size_t until = std::min(needed + 1, gather_order_.size()); gathers_ < until; ++gathers_) {
+    const std::uint32_t flat = gather_order_[gathers_];
+    rank_.call(join_segment(b_, "weights", Stream::kGather, Stream::kCompute), {}, flat_tag(Pass::kComm, flat));
+    gather_flat(flat);
+  }
+}
+
+void ParameterStore::gather_flat(std::uint32_t flat) {
+  const CollectiveSpec c{"weights", "gather", roles_.shards, Stream::kGather, Channel::kWeights};
+  rank_.call(all_gather_in_place_segment(b_, c, x_.compute, layout_.flats[flat].elements), {held_weights(flat)},
+             flat_tag(Pass::kComm, flat));
 }
 
 void ParameterStore::begin_backward(std::uint32_t unit, std::uint32_t microbatch) {

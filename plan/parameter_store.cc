@@ -40,6 +40,7 @@ ParameterStore::ParameterStore(program::ProgramBuilder& b, program::RankProgramB
   declare_persistent();
   declare_placeholders();
   if (sharding_ == Sharding::kParameters) declare_rings();
+  if (gathers_ahead()) order_gathers();
   add_shards();
 }
 
@@ -137,7 +138,8 @@ void ParameterStore::add_shards() {
       rank_.add_shard(std::move(shard));
     };
     const bool parameters = sharding_ == Sharding::kParameters;
-    add(ShardKind::kWeight, weights_, x_.compute, parameters, false);
+    // Between steps only the own part is up to date where the gather belongs to the next step.
+    add(ShardKind::kWeight, weights_, x_.compute, parameters, gathers_ahead());
     add(ShardKind::kGradient, gradients_, x_.gradients, shards_gradients(), sharding_ == Sharding::kOptimizer);
     if (master_) add(ShardKind::kMaster, master_weights_, DType::kF32, sharded(), false);
     add(ShardKind::kMoment1, moment1_, DType::kF32, sharded(), false);

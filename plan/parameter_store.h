@@ -58,6 +58,10 @@ class ParameterStore {
   std::int64_t offset_in_unit(std::uint32_t flat) const;
   std::int64_t unit_elements(std::uint32_t unit) const;
   void gather(std::size_t use);
+  void order_gathers();
+  // With overlapped gathers, so that the weights of `unit` and of the bucket after it are under way.
+  void gather_ahead(std::uint32_t unit);
+  void gather_flat(std::uint32_t flat);
   void reduce_replicated(std::uint32_t flat, program::ViewId gradients, program::Tag tag);
   void reduce_copies(std::uint32_t flat);
   void reduce(std::uint32_t flat);
@@ -72,6 +76,7 @@ class ParameterStore {
   bool shards_gradients() const { return sharding_ == Sharding::kGradients || sharding_ == Sharding::kParameters; }
   // Weights are whole, states are not: each rank updates its own part of the weights.
   bool updates_in_part() const { return sharding_ == Sharding::kOptimizer || sharding_ == Sharding::kGradients; }
+  bool gathers_ahead() const { return updates_in_part() && s_.plan.overlap_param_gather; }
 
   program::ProgramBuilder& b_;
   program::RankProgramBuilder& rank_;
@@ -92,7 +97,10 @@ class ParameterStore {
   std::vector<bool> gathered_;                                  // per use
   std::size_t use_ = 0;
   std::size_t backward_uses_ = 0;
-  program::Tag backward_;  // of the backward pass at hand
+  std::vector<std::uint32_t> gather_order_;   // flats in the order their weights are first used
+  std::vector<std::size_t> gathers_of_unit_;  // of them those that a unit's forward pass and the units before it need
+  std::size_t gathers_ = 0;                   // issued
+  program::Tag backward_;                     // of the backward pass at hand
 };
 
 }  // namespace stepcast::plan

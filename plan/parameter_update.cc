@@ -65,10 +65,7 @@ void ParameterStore::update(std::uint32_t f, ViewId factor) {
   if (master_) args.push_back(flat_view(master_weights_, shard_begin_[f], flat.chunk, DType::kF32));
   args.push_back(weight);
   rank_.call(adam_segment(b_, a), std::move(args), flat_tag(Pass::kOptimizer, f));
-  if (updates_in_part()) {
-    const CollectiveSpec c{"weights", "gather", roles_.shards, Stream::kGather, Channel::kWeights};
-    rank_.call(all_gather_in_place_segment(b_, c, x_.compute, flat.elements), {weight}, flat_tag(Pass::kComm, f));
-  }
+  if (updates_in_part() && !gathers_ahead()) gather_flat(f);
 }
 
 void ParameterStore::optimizer_step() {

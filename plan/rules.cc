@@ -406,9 +406,23 @@ class RuleChecker {
       violate("plan.zero", "zero " + text_of(plan_.zero) + " is megatron-fsdp", std::move(help),
               ErrorKind::kUnsupported);
     }
+    check_param_gather();
     if (plan_.schedule == ScheduleKind::kGpipe) warn("Megatron-Core has no GPipe schedule; simulated as written");
     if (plan_.recompute.kind == RecomputeKind::kSelective && plan_.recompute.mlp_act) {
       warn("no flag recomputes mlp_act alone (--recompute-modules has core_attn, layernorm, mlp)");
+    }
+  }
+
+  // Megatron-LM's validate_args asserts both.
+  void check_param_gather() {
+    if (!plan_.overlap_param_gather) return;
+    if (plan_.zero == 0) {
+      violate("plan.overlap.param_gather", "--overlap-param-gather needs the distributed optimizer; zero is 0",
+              {"zero 1", "param_gather: false"});
+    }
+    if (!plan_.overlap_grad_reduce) {
+      violate("plan.overlap.param_gather", "--overlap-param-gather needs --overlap-grad-reduce",
+              {"grad_reduce: true", "param_gather: false"});
     }
   }
 

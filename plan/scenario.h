@@ -80,8 +80,10 @@ struct Plan {
   };
   std::vector<StageItems> layout;
   Recompute recompute;
-  std::int64_t bucket_elements = 0;  // gradient bucket size; 0: one bucket
-  bool overlap_grad_reduce = true;   // reduce a bucket as soon as it is complete, beside the backward pass
+  std::int64_t bucket_elements = 0;        // gradient bucket size; 0: one bucket
+  std::int64_t first_bucket_elements = 0;  // of the first, where it differs; 0: as the others
+  bool overlap_grad_reduce = true;         // reduce a bucket as soon as it is complete, beside the backward pass
+  bool overlap_param_gather = false;       // ZeRO-1, ZeRO-2: gather updated weights beside the next step's forward pass
   std::string rank_order = "tp-cp-ep-dp-pp";
 
   // Ranks that train the same parameters, each with the gradient of its own tokens.

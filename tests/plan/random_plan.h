@@ -44,6 +44,7 @@ inline Scenario random_scenario(std::uint64_t seed, std::uint64_t i) {
   p.zero = static_cast<std::int32_t>(pick(4));
   if (p.zero == 3 && p.tied) p.zero = 0;
   if (p.zero > 0 && p.dp > 1 && pick(3) == 0) p.replicate = 2;
+  p.gather_ahead = flag();
   p.reshard = flag();
   p.prefetch = static_cast<std::int32_t>(pick(3));
   p.bucket_elements = 1000 + pick(20000);

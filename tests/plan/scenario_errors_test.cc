@@ -144,7 +144,6 @@ TEST(KnownKey, IsUnsupportedUnlessItHasItsDefault) {
                                                 "plan.moe.load=zipf",
                                                 "plan.offload.activations.fraction=0.5",
                                                 "plan.overlap.tp_comm=true",
-                                                "plan.overlap={param_gather: true}",
                                                 "plan.compression={kind: topk, args: {ratio: 0.1}}",
                                                 "plan.recompute={granularity: full, method: block, num_layers: 4}",
                                                 "plan.recompute=selective[moe_act]",

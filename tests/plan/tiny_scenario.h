@@ -41,6 +41,7 @@ struct TinyPlan {
   bool overlap = true;
   std::int32_t cp = 1;
   std::int32_t replicate = 1;  // HSDP: groups of shards
+  bool gather_ahead = false;   // ZeRO-1 and ZeRO-2: updated weights gathered beside the next forward pass
   ContextComm cp_comm = ContextComm::kP2p;
   // Of the GPT kind: the Llama's unless said otherwise.
   models::NormKind norm = models::NormKind::kRms;
@@ -106,6 +107,7 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.plan.recompute = p.recompute;
   s.plan.bucket_elements = p.bucket_elements;
   s.plan.overlap_grad_reduce = p.overlap;
+  s.plan.overlap_param_gather = p.gather_ahead;
   std::vector<std::int64_t> layers = p.layout;
   const std::int64_t stages = std::int64_t{p.pp} * p.vp;
   if (layers.empty()) layers.assign(static_cast<std::size_t>(stages), shape.layers / stages);
