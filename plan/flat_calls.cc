@@ -116,8 +116,8 @@ SegmentId adam_segment(program::ProgramBuilder& b, const AdamSpec& a) {
   SegmentBuilder s("adam");
   const Ref grad = s.slot("grad", a.gradient, {a.gradient_elements});
   const Ref factor = s.slot("factor", DType::kF32, {1});
-  const Ref m = s.slot("m", DType::kF32, {a.elements});
-  const Ref v = s.slot("v", DType::kF32, {a.elements});
+  const Ref m = s.slot("m", a.moments, {a.elements});
+  const Ref v = s.slot("v", a.moments, {a.elements});
   Op* op = nullptr;
   if (a.master) {
     const Ref master = s.slot("master", DType::kF32, {a.elements});

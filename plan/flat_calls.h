@@ -52,7 +52,8 @@ program::SegmentId clip_segment(program::ProgramBuilder& b, double max_norm);
 
 struct AdamSpec {
   program::DType gradient = program::DType::kF32;
-  std::int64_t elements = 0;           // of moments
+  std::int64_t elements = 0;  // of moments
+  program::DType moments = program::DType::kF32;
   std::int64_t gradient_elements = 0;  // elements, or parts * elements when the own part is used
   std::int64_t weight_elements = 0;
   bool master = true;  // separate f32 master beside weights of type `weight`

@@ -53,8 +53,8 @@ void ParameterStore::declare_persistent() {
   weights_ = rank_.buffer("weights", held * size_of(x_.compute), MemoryClass::kWeights, true);
   gradients_ = rank_.buffer("gradients", summed * size_of(x_.gradients), MemoryClass::kGradients, true);
   if (master_) master_weights_ = rank_.buffer("master_weights", shard * f32, MemoryClass::kOptimizer, true);
-  moment1_ = rank_.buffer("moment1", shard * f32, MemoryClass::kOptimizer, true);
-  moment2_ = rank_.buffer("moment2", shard * f32, MemoryClass::kOptimizer, true);
+  moment1_ = rank_.buffer("moment1", shard * size_of(s_.training.moments), MemoryClass::kOptimizer, true);
+  moment2_ = rank_.buffer("moment2", shard * size_of(s_.training.moments), MemoryClass::kOptimizer, true);
 }
 
 std::int64_t ParameterStore::unit_elements(std::uint32_t unit) const {
@@ -142,8 +142,8 @@ void ParameterStore::add_shards() {
     add(ShardKind::kWeight, weights_, x_.compute, parameters, gathers_ahead());
     add(ShardKind::kGradient, gradients_, x_.gradients, shards_gradients(), sharding_ == Sharding::kOptimizer);
     if (master_) add(ShardKind::kMaster, master_weights_, DType::kF32, sharded(), false);
-    add(ShardKind::kMoment1, moment1_, DType::kF32, sharded(), false);
-    add(ShardKind::kMoment2, moment2_, DType::kF32, sharded(), false);
+    add(ShardKind::kMoment1, moment1_, s_.training.moments, sharded(), false);
+    add(ShardKind::kMoment2, moment2_, s_.training.moments, sharded(), false);
   }
 }
 

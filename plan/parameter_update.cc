@@ -54,23 +54,27 @@ void ParameterStore::update(std::uint32_t f, ViewId factor) {
   AdamSpec a;
   a.gradient = x_.gradients;
   a.elements = flat.chunk;
+  a.moments = s_.training.moments;
   a.gradient_elements = rank_.at(gradients).type.shape.elements();
   a.weight_elements = rank_.at(weight).type.shape.elements();
   a.master = master_;
   a.weight = x_.compute;
   if (updates_in_part()) a.part_of = roles_.shards;
   a.settings = s_.training.adam;
-  std::vector<ViewId> args = {gradients, factor, flat_view(moment1_, shard_begin_[f], flat.chunk, DType::kF32),
-                              flat_view(moment2_, shard_begin_[f], flat.chunk, DType::kF32)};
+  std::vector<ViewId> args = {gradients, factor, flat_view(moment1_, shard_begin_[f], flat.chunk, a.moments),
+                              flat_view(moment2_, shard_begin_[f], flat.chunk, a.moments)};
   if (master_) args.push_back(flat_view(master_weights_, shard_begin_[f], flat.chunk, DType::kF32));
   args.push_back(weight);
   rank_.call(adam_segment(b_, a), std::move(args), flat_tag(Pass::kOptimizer, f));
-  if (updates_in_part() && !gathers_ahead()) gather_flat(f);
 }
 
 void ParameterStore::optimizer_step() {
   const ViewId factor = norm_factor();
   for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) update(f, factor);
+  if (!updates_in_part() || gathers_ahead() || layout_.flats.empty()) return;
+  // One fused update of all parameters comes first, and torch.distributed waits for it.
+  rank_.call(join_segment(b_, "weights", Stream::kGather, Stream::kCompute), {}, step_tag(Pass::kComm));
+  for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) gather_flat(f);
 }
 
 }  // namespace stepcast::plan

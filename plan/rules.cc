@@ -407,6 +407,11 @@ class RuleChecker {
               ErrorKind::kUnsupported);
     }
     check_param_gather();
+    if (s_.training.moments != program::DType::kF32 && plan_.zero == 0) {
+      violate("training.optimizer.moments",
+              "moments below fp32 are of the precision-aware optimizer, which is a distributed one; zero is 0",
+              {"zero 1", "moments: fp32"});
+    }
     if (plan_.schedule == ScheduleKind::kGpipe) warn("Megatron-Core has no GPipe schedule; simulated as written");
     if (plan_.recompute.kind == RecomputeKind::kSelective && plan_.recompute.mlp_act) {
       warn("no flag recomputes mlp_act alone (--recompute-modules has core_attn, layernorm, mlp)");

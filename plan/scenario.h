@@ -49,6 +49,7 @@ struct Training {
   std::int64_t global_batch_size = 0;               // sequences
   program::DType compute = program::DType::kBf16;   // also the parameters' dtype
   program::DType gradients = program::DType::kF32;  // accumulation and reduction
+  program::DType moments = program::DType::kF32;    // of Adam, as stored
   bool master_weights = true;                       // fp32 copy in the optimizer; false when compute is fp32
   AdamSettings adam;
   double dropout = 0;  // probability, of attention and of what is added to the residual stream

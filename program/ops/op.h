@@ -67,10 +67,11 @@
 //                                                         logits become value * (softmax - onehot); index role tp
 //   sum_squares          in r, out a f32 [1]              out += value * sum(in^2); own part of `in`, n = count
 //   clip_factor          sumsq r f32 [1], factor w f32 [1]               factor = min(1, value / (sqrt(sumsq) + 1e-6))
-//   adam                 grad r f32, factor r f32 [1], m a f32, v a f32, master a f32 [, weight w|a]
+//   adam                 grad r, factor r f32 [1], m a, v a as m, master a f32 [, weight w|a]
 //                                                         adamw without decay; m's elements set the size; own part of
 //                                                         grad, master and weight where they have n times as many;
-//                                                         such a weight is written in part: the rest stays
+//                                                         such a weight is written in part: the rest stays; grad and
+//                                                         moments may be rounded to bf16
 //   all_reduce           buffer a                         reduce = sum | max; own part of the buffer, n = count
 //   all_gather           in r, out w | buffer a           out holds the members' parts in member order; in place, the
 //                                                         own part already sits at its position

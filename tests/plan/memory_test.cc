@@ -53,6 +53,27 @@ TEST(Memory, StatesTakeEighteenBytesOrSixPlusTwelveOverDp) {
   EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(bf16_shape(), p)), 2.25);
 }
 
+// bf16 gradients take 2 bytes and bf16 moments 2 x 2: replicated 2 + 2 + 12 = 16 (mixed precision of the ZeRO paper),
+// or with bf16 moments and f32 gradients 2 + 4 + 4 + 4 = 14 (Megatron-Core's precision-aware optimizer, DeepSeek-V3's
+// recipe). Sharded over 8: 4 + 12/8, 2 + 14/8, 16/8.
+TEST(Memory, NarrowGradientsAndMomentsTakeTheirBytes) {
+  TinyShape shape = bf16_shape();
+  TinyPlan p{.name = "narrow", .dp = 8, .bucket_elements = 0};
+  shape.moments = program::DType::kBf16;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(shape, p)), 14.0);
+  p.zero = 1;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(shape, p)), 7.0);  // 2 + 4 + 8/8
+  shape.moments = program::DType::kF32;
+  shape.gradients = program::DType::kBf16;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(shape, p)), 5.5);
+  p.zero = 0;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(shape, p)), 16.0);
+  p.zero = 2;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(shape, p)), 3.75);
+  p.zero = 3;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(shape, p)), 2.0);
+}
+
 // HSDP holds in each of its groups what ZeRO over that many ranks holds: with two groups of 4 the states are sharded
 // over 4, whatever dp is: 18/4, 2 + 16/4, 6 + 12/4.
 TEST(Memory, HybridShardsOverTheInnerGroup) {

@@ -20,6 +20,8 @@ struct TinyShape {
   std::int64_t global_batch = 8;
   bool tied = false;
   program::DType compute = program::DType::kF32;
+  program::DType gradients = program::DType::kF32;
+  program::DType moments = program::DType::kF32;
 };
 
 struct TinyPlan {
@@ -86,6 +88,8 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.training.sequence_length = shape.sequence;
   s.training.global_batch_size = shape.global_batch;
   s.training.compute = shape.compute;
+  s.training.gradients = shape.gradients;
+  s.training.moments = shape.moments;
   s.training.master_weights = shape.compute != program::DType::kF32;
   s.training.seed = 7;
   s.training.dropout = p.dropout;
