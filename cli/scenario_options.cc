@@ -35,7 +35,7 @@ constexpr std::array<Flag, 18> kFlags = {{
     {"--dp", "plan.dp", "data parallel degree (derived when not given)"},
     {"--ep", "plan.ep", "expert parallel degree"},
     {"--mbs", "plan.micro_batch_size", "sequences per microbatch"},
-    {"--zero", "plan.zero", "0, 1 or 3"},
+    {"--zero", "plan.zero", "0 to 3"},
     {"--schedule", "plan.schedule", "gpipe, 1f1b or interleaved_1f1b"},
     {"--recompute", "plan.recompute", "none, full or selective"},
     {"--layout", "plan.layout", "items of each virtual stage"},

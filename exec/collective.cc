@@ -114,6 +114,7 @@ CollectiveSpec collective_spec(const program::Op& op, std::span<const program::T
   spec.dtype = operands[0].dtype;
   spec.reduce = op.attributes.reduce;
   spec.elements = operands[0].shape.elements();
+  if (op.kind == program::OpKind::kAllReduce && op.index_role) spec.elements /= op.attributes.count;
   if (op.kind == program::OpKind::kBroadcast) spec.root = op.attributes.count;
   if (op.kind == program::OpKind::kAllGather && operands.size() == 2) spec.elements = operands[1].shape.elements();
   if (op.kind != program::OpKind::kAllGather && op.kind != program::OpKind::kReduceScatter) return spec;

@@ -40,6 +40,13 @@ void narrow_in_place(CollectiveArrival& arrival, std::size_t member, program::DT
   }
 }
 
+// Of all parts that the operand holds, the one that is reduced.
+void narrow_to_part(CollectiveArrival& arrival, std::int64_t part, program::DType dtype) {
+  arrival.in_elements = arrival.out_elements = arrival.spec.elements;
+  void* own = static_cast<std::byte*>(arrival.buffers.out) + part * arrival.spec.elements * program::size_of(dtype);
+  arrival.buffers = {own, own};
+}
+
 void arrive_collective(RankRun& run, const Op& op, const IssuedOp& issued, SimTime begin,
                        const std::shared_ptr<Completion>& completion, StepContext& context) {
   const program::Program& p = context.checked.program();
@@ -57,6 +64,10 @@ void arrive_collective(RankRun& run, const Op& op, const IssuedOp& issued, SimTi
   arrival.in_elements = in.type.shape.elements();
   arrival.out_elements = out.type.shape.elements();
   if (operands.size() == 1 && !arrival.spec.counts.empty()) narrow_in_place(arrival, own.index, in.type.dtype);
+  if (op.index_role) {
+    const auto part = static_cast<std::int64_t>(program::membership(p, run.rank, *op.index_role).index);
+    narrow_to_part(arrival, part, in.type.dtype);
+  }
   arrival.begin = begin;
   arrival.completion = completion;
   context.communicators.collective(own.group, op.channel).arrive(own.index, std::move(arrival), context.comm);

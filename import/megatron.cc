@@ -61,7 +61,6 @@ constexpr std::array kNotSupported = std::to_array<NotSupported>({
     {"use-torch-fsdp2", "torch FSDP2 inside Megatron"},
     {"torch-fsdp2", "torch FSDP2 inside Megatron"},
     {"outer-dp-sharding-strategy", "a second sharding axis"},
-    {"num-distributed-optimizer-instances", "optimizer shards over part of the data-parallel ranks"},
     {"distribute-saved-activations", "saved activations spread over tensor-parallel ranks"},
     {"cpu-offloading", "offloaded activations"},
     {"fine-grained-activation-offloading", "offloaded activations"},

@@ -68,6 +68,10 @@ void take_sharding(MegatronRun& run) {
     const bool sharded = run.args.on("use-distributed-optimizer");
     run.draft.set("plan.zero", sharded ? 1 : 0,
                   run.origin_or("use-distributed-optimizer", "no --use-distributed-optimizer"));
+    const auto instances = run.args.integer("num-distributed-optimizer-instances");
+    if (sharded && instances.value_or(1) > 1) {
+      run.draft.set("plan.dp_replicate", *instances, run.args.origin("num-distributed-optimizer-instances"));
+    }
   }
   const bool sequence_parallel = run.args.on("sequence-parallel");
   if (sequence_parallel && run.tp == 1) {

@@ -280,7 +280,9 @@ class TorchtitanTranslator {
     const bool sharded = shard_ > 1 || cp_ > 1;
     draft_.set("plan.zero", sharded ? 3 : 0, sharded ? "data_parallel_shard_degree" : "one shard");
     if (replicate_ > 1 && sharded) {
-      draft_.set("plan.dp_shard", shard_, "data_parallel_shard_degree");
+      // The plan counts the cp members, over which FSDP shards too.
+      draft_.set("plan.dp_shard", shard_ * cp_,
+                 cp_ > 1 ? "data_parallel_shard_degree * context_parallel_degree" : "data_parallel_shard_degree");
       draft_.set("plan.dp_replicate", replicate_, args_.origin("parallelism.data-parallel-replicate-degree"));
     }
     const std::string_view reshard = "parallelism.fsdp-reshard-after-forward";

@@ -47,8 +47,17 @@ SegmentId cast_segment(program::ProgramBuilder& b, const std::string& label, DTy
   return b.segment(s.take());
 }
 
-SegmentId all_reduce_segment(program::ProgramBuilder& b, const CollectiveSpec& c, DType t, std::int64_t n) {
-  return in_place(b, OpKind::kAllReduce, c, t, n);
+SegmentId all_reduce_segment(program::ProgramBuilder& b, const CollectiveSpec& c, DType t, std::int64_t n,
+                             std::optional<OwnPart> own) {
+  SegmentBuilder s(c.label);
+  const Ref flat = s.slot("flat", t, {n});
+  Op& op = s.op(OpKind::kAllReduce, c.stream, c.name, {acc(flat)});
+  set_collective(op, c);
+  if (own) {
+    op.index_role = own->role;
+    op.attributes.count = own->parts;
+  }
+  return b.segment(s.take());
 }
 
 SegmentId reduce_scatter_in_place_segment(program::ProgramBuilder& b, const CollectiveSpec& c, DType t,
@@ -69,13 +78,15 @@ SegmentId all_gather_segment(program::ProgramBuilder& b, const CollectiveSpec& c
   return b.segment(s.take());
 }
 
-SegmentId reduce_scatter_accumulate_segment(program::ProgramBuilder& b, const CollectiveSpec& c, DType t,
-                                            std::int64_t chunk, std::int64_t parts) {
+SegmentId reduce_scatter_accumulate_segment(program::ProgramBuilder& b, const CollectiveSpec& c,
+                                            const std::optional<CollectiveSpec>& copies, DType t, std::int64_t chunk,
+                                            std::int64_t parts) {
   SegmentBuilder s(c.label);
   const Ref whole = s.slot("whole", t, {chunk * parts});
   const Ref shard = s.slot("shard", t, {chunk});
   const Ref staging = s.temp("staging", t, {chunk}, MemoryClass::kComm);
   set_collective(s.op(OpKind::kReduceScatter, c.stream, c.name, {in(whole), out(staging)}), c);
+  if (copies) set_collective(s.op(OpKind::kAllReduce, copies->stream, copies->name, {acc(staging)}), *copies);
   s.op(OpKind::kAccumulate, c.stream, "accumulate", {in(staging), acc(shard)});
   return b.segment(s.take());
 }
@@ -113,8 +124,8 @@ SegmentId adam_segment(program::ProgramBuilder& b, const AdamSpec& a) {
   SegmentBuilder s("adam");
   const Ref grad = s.slot("grad", a.gradient, {a.gradient_elements});
   const Ref factor = s.slot("factor", DType::kF32, {1});
-  const Ref m = s.slot("m", DType::kF32, {a.elements});
-  const Ref v = s.slot("v", DType::kF32, {a.elements});
+  const Ref m = s.slot("m", a.moments, {a.elements});
+  const Ref v = s.slot("v", a.moments, {a.elements});
   Op* op = nullptr;
   if (a.master) {
     const Ref master = s.slot("master", DType::kF32, {a.elements});

@@ -22,9 +22,14 @@ struct CollectiveSpec {
   program::Stream stream = program::Stream::kDp;
   program::Channel channel = program::Channel::kMain;
 };
-// Slot: the flat [n]. In place.
+// The index-th of `parts` equal parts of a flat, by the rank's index in `role`.
+struct OwnPart {
+  program::RoleId role;
+  std::int64_t parts = 1;
+};
+// Slot: the flat [n]. In place. With `own`: of the own part alone, which must be the same for all members.
 program::SegmentId all_reduce_segment(program::ProgramBuilder& b, const CollectiveSpec& c, program::DType t,
-                                      std::int64_t n);
+                                      std::int64_t n, std::optional<OwnPart> own = std::nullopt);
 program::SegmentId reduce_scatter_in_place_segment(program::ProgramBuilder& b, const CollectiveSpec& c,
                                                    program::DType t, std::int64_t n);
 program::SegmentId all_gather_in_place_segment(program::ProgramBuilder& b, const CollectiveSpec& c, program::DType t,
@@ -32,19 +37,16 @@ program::SegmentId all_gather_in_place_segment(program::ProgramBuilder& b, const
 // Slots: shard [chunk], whole [chunk * parts].
 program::SegmentId all_gather_segment(program::ProgramBuilder& b, const CollectiveSpec& c, program::DType t,
                                       std::int64_t chunk, std::int64_t parts);
-// Slots: whole [chunk * parts], shard [chunk]: the own part of the sum is added to the shard, through a staging temp.
+// Slots: whole [chunk * parts], shard [chunk]: the own part of the sum, with `copies` summed over that group too, is
+// added to the shard, through a staging temp.
 program::SegmentId reduce_scatter_accumulate_segment(program::ProgramBuilder& b, const CollectiveSpec& c,
-                                                     program::DType t, std::int64_t chunk, std::int64_t parts);
+                                                     const std::optional<CollectiveSpec>& copies, program::DType t,
+                                                     std::int64_t chunk, std::int64_t parts);
 
 // No slots: `stream` waits for all that is enqueued on `joined`.
 program::SegmentId join_segment(program::ProgramBuilder& b, const std::string& label, program::Stream stream,
                                 program::Stream joined);
 
-// The index-th of `parts` equal parts of a flat, by the rank's index in `role`.
-struct OwnPart {
-  program::RoleId role;
-  std::int64_t parts = 1;
-};
 // Slots: gradients [n], sumsq [1]. With `own`: over the own part of the flat.
 program::SegmentId sum_squares_segment(program::ProgramBuilder& b, program::DType t, std::int64_t n, double scale,
                                        std::optional<OwnPart> own);
@@ -53,7 +55,8 @@ program::SegmentId clip_segment(program::ProgramBuilder& b, double max_norm);
 
 struct AdamSpec {
   program::DType gradient = program::DType::kF32;
-  std::int64_t elements = 0;           // of moments
+  std::int64_t elements = 0;  // of moments
+  program::DType moments = program::DType::kF32;
   std::int64_t gradient_elements = 0;  // elements, or parts * elements when the own part is used
   std::int64_t weight_elements = 0;
   bool master = true;  // separate f32 master beside weights of type `weight`

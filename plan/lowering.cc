@@ -58,13 +58,9 @@ void refuse_unsupported(const Scenario& s) {
   if (estimated_ops(s.model, s.microbatches()) > kMostOps) {
     throw Error(ErrorKind::kUnsupported, "the step has too many ops to lower", {"", 0, "training.global_batch_size"});
   }
-  if (sharding_of(s) != Sharding::kNone && s.training.gradients == program::DType::kBf16) {
-    throw Error(ErrorKind::kUnsupported, "ZeRO with bf16 gradients is not lowered yet", {"", 0, "plan.zero"},
-                {"plan.zero: 0, or training.precision.grads: fp32"});
-  }
   if (sharding_of(s) == Sharding::kParameters && s.model.tied_embeddings) {
     throw Error(ErrorKind::kUnsupported, "ZeRO-3 with tied embeddings is not lowered yet", {"", 0, "plan.zero"},
-                {"zero 0 and 1 work with tied embeddings"});
+                {"zero 0, 1 and 2 work with tied embeddings"});
   }
 }
 
@@ -78,6 +74,18 @@ topology::DeviceMesh mesh_of(const Scenario& s) {
   const std::array<topology::Axis, 4> axes = {topology::Axis{"tp", s.plan.tp}, topology::Axis{"cp", s.plan.cp},
                                               topology::Axis{"dp", s.plan.dp}, topology::Axis{"pp", s.plan.pp}};
   return topology::make_mesh(s.plan.rank_order, axes);
+}
+
+topology::DeviceMesh hybrid_mesh_of(const Scenario& s) {
+  CHECK(s.plan.dp % s.plan.dp_replicate == 0, s.plan.dp, s.plan.dp_replicate);
+  const std::array<topology::Axis, 5> axes = {topology::Axis{"tp", s.plan.tp}, topology::Axis{"cp", s.plan.cp},
+                                              topology::Axis{"dp_shard", s.plan.dp / s.plan.dp_replicate},
+                                              topology::Axis{"dp_replicate", s.plan.dp_replicate},
+                                              topology::Axis{"pp", s.plan.pp}};
+  std::string order = s.plan.rank_order;
+  const std::size_t dp = order.find("dp");
+  CHECK(dp != std::string::npos, order);
+  return topology::make_mesh(order.replace(dp, 2, "dp_shard-dp_replicate"), axes);
 }
 
 program::Program lower(const Scenario& s) {
@@ -104,6 +112,12 @@ program::Program lower(const Scenario& s) {
   if (s.plan.cp > 1) {
     add_groups(b, mesh, roles.cp, {"cp"});
     add_groups(b, mesh, roles.replicas, {"cp", "dp"});
+  }
+  if (s.plan.hybrid()) {
+    const topology::DeviceMesh hybrid = hybrid_mesh_of(s);
+    add_groups(b, hybrid, roles.shards, {"cp", "dp_shard"});
+    add_groups(b, hybrid, roles.copies, {"dp_replicate"});
+    add_groups(b, hybrid, roles.instance, {"tp", "cp", "dp_shard", "pp"});
   }
   if (s.model.tied_embeddings && s.plan.pp > 1) add_embedding_groups(b, mesh, roles.embedding);
   return b.take();

@@ -16,6 +16,9 @@ program::Program lower(const Scenario& s);
 // The ranks of the scenario on its parallel axes tp, cp, dp and pp, in its rank order.
 topology::DeviceMesh mesh_of(const Scenario& s);
 
+// The same with dp split in two axes for HSDP: dp_shard, the faster one, and dp_replicate.
+topology::DeviceMesh hybrid_mesh_of(const Scenario& s);
+
 // Ops a step would have, about: 40 per layer and microbatch, whatever the shape. lower() refuses more than kMostOps
 // (kUnsupported): the step would take minutes and more memory than a laptop has.
 inline constexpr double kMostOps = 2e7;

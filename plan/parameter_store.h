@@ -1,9 +1,11 @@
 // How a rank holds its parameters, gradients and optimizer states, and the calls that move them: bucket reductions,
-// ZeRO-1 scatter and gather, ZeRO-3 gathers through a ring of buffers, gradient norm, Adam.
+// ZeRO-1 and ZeRO-2 scatter and gather, ZeRO-3 gathers through a ring of buffers, gradient norm, Adam. The store itself
+// is in parameter_store.cc, the calls around passes in parameter_moves.cc, those of the optimizer in
+// parameter_update.cc.
 //
 // Persistent bytes per parameter (bf16 weights, f32 gradients, f32 master and moments; d = dp): plain DP 18, ZeRO-1 6 +
-// 12/d, ZeRO-3 18/d (Megatron-LM docs/dist_optimizer.md). With bf16 gradients 2 less, and an fp32 copy of them while
-// the optimizer runs.
+// 12/d, ZeRO-2 2 + 16/d, ZeRO-3 18/d (Megatron-LM docs/dist_optimizer.md; Rajbhandari et al. 2020, arXiv:1910.02054).
+// With bf16 gradients 2 less; without sharding the optimizer then keeps an fp32 copy of them while it runs.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +37,13 @@ class ParameterStore {
   // A backward pass over the current use's unit starts.
   void begin_backward(std::uint32_t unit, std::uint32_t microbatch);
   program::ViewId weight(std::uint32_t parameter) const;
-  program::ViewId gradient(std::uint32_t parameter) const;
+  // Under ZeRO-2 the first of a microbatch makes its bucket.
+  program::ViewId gradient(std::uint32_t parameter);
   // The backward pass of `module` is complete for this microbatch; `last`: for the step.
   void module_done(std::uint32_t module, std::uint32_t microbatch, bool last);
   // All backward passes are issued: reductions that were not overlapped.
   void finish_backward();
-  // Gradient norm, clip factor, Adam, and ZeRO-1's gather of the updated weights.
+  // Gradient norm, clip factor, Adam, and ZeRO-1's and ZeRO-2's gather of the updated weights.
   void optimizer_step();
 
  private:
@@ -49,23 +52,38 @@ class ParameterStore {
   void declare_rings();
   void add_shards();
   program::ViewId flat_view(program::BufferId buffer, std::int64_t begin, std::int64_t elements, program::DType t);
-  program::ViewId flat_gradient(const Flat& flat);
+  // What the rank keeps of a flat between its backward passes and its update: all of it, or its shard.
+  program::ViewId held_gradients(std::uint32_t flat);
+  program::ViewId held_weights(std::uint32_t flat);
   // Elements from the start of its unit to the start of a flat.
   std::int64_t offset_in_unit(std::uint32_t flat) const;
   std::int64_t unit_elements(std::uint32_t unit) const;
   void gather(std::size_t use);
+  void order_gathers();
+  // With overlapped gathers, so that the weights of `unit` and of the bucket after it are under way.
+  void gather_ahead(std::uint32_t unit);
+  void gather_flat(std::uint32_t flat);
   void reduce_replicated(std::uint32_t flat, program::ViewId gradients, program::Tag tag);
+  void reduce_copies(std::uint32_t flat);
   void reduce(std::uint32_t flat);
+  program::BufferId open_bucket(std::uint32_t flat);
+  void scatter_bucket(std::uint32_t flat);
+  program::SegmentId scatter_segment(const std::string& label, std::int64_t chunk);
   void scatter_unit(std::uint32_t unit, std::uint32_t microbatch);
   void widen_gradients();
   program::ViewId norm_factor();
-  void sum_squares(program::ViewId sumsq, program::Tag tag);
+  void sum_squares(program::ViewId sumsq);
   void update(std::uint32_t flat, program::ViewId factor);
   bool sharded() const { return sharding_ != Sharding::kNone; }
-  bool narrow_gradients() const { return x_.gradients == program::DType::kBf16; }
-  // What norm and Adam read: the gradients themselves, or their fp32 copy.
-  program::DType optimizer_gradient_type() const { return narrow_gradients() ? program::DType::kF32 : x_.gradients; }
-  program::ViewId optimizer_gradient(std::int64_t begin, std::int64_t elements);
+  bool shards_gradients() const { return sharding_ == Sharding::kGradients || sharding_ == Sharding::kParameters; }
+  // Weights are whole, states are not: each rank updates its own part of the weights.
+  bool updates_in_part() const { return sharding_ == Sharding::kOptimizer || sharding_ == Sharding::kGradients; }
+  bool gathers_ahead() const { return updates_in_part() && s_.plan.overlap_param_gather; }
+  // Unsharded 16-bit gradients are widened once a step; sharded ones are read as they are.
+  bool widens_gradients() const { return !sharded() && x_.gradients == program::DType::kBf16; }
+  // What norm and Adam read of a flat's gradients on this rank.
+  program::DType optimizer_gradient_type() const { return widens_gradients() ? program::DType::kF32 : x_.gradients; }
+  program::ViewId optimizer_gradients(std::uint32_t flat);
 
   program::ProgramBuilder& b_;
   program::RankProgramBuilder& rank_;
@@ -83,9 +101,14 @@ class ParameterStore {
   std::vector<program::BufferId> weight_ring_;  // per use slot, or per unit when not resharded
   std::vector<program::BufferId> gradient_ring_;
   std::vector<std::optional<std::size_t>> slot_of_use_;
-  std::vector<bool> gathered_;  // per use
+  std::vector<std::optional<program::BufferId>> open_buckets_;  // ZeRO-2, per flat: gradients not reduced yet
+  std::vector<bool> gathered_;                                  // per use
   std::size_t use_ = 0;
   std::size_t backward_uses_ = 0;
+  std::vector<std::uint32_t> gather_order_;   // flats in the order their weights are first used
+  std::vector<std::size_t> gathers_of_unit_;  // of them those that a unit's forward pass and the units before it need
+  std::size_t gathers_ = 0;                   // issued
+  program::Tag backward_;                     // of the backward pass at hand
 };
 
 }  // namespace stepcast::plan

@@ -398,18 +398,38 @@ class RuleChecker {
     if (!megatron_) {
       if (tied_shards) {
         violate("plan.zero", "zero 3 with tied embeddings and dp * cp = " + text_of(plan_.replicas()),
-                {"zero 0 or 1", "model.tie_word_embeddings: false", "dp 1 and cp 1"}, ErrorKind::kUnsupported);
+                {"zero 0, 1 or 2", "model.tie_word_embeddings: false", "dp 1 and cp 1"}, ErrorKind::kUnsupported);
       }
       return;
     }
-    if (plan_.zero == 3) {
+    if (plan_.zero >= 2) {
       std::vector<std::string> help{"zero 1"};
       if (!tied_shards) help.push_back("framework: plain");
-      violate("plan.zero", "zero 3 is megatron-fsdp", std::move(help), ErrorKind::kUnsupported);
+      violate("plan.zero", "zero " + text_of(plan_.zero) + " is megatron-fsdp", std::move(help),
+              ErrorKind::kUnsupported);
+    }
+    check_param_gather();
+    if (s_.training.moments != program::DType::kF32 && plan_.zero == 0) {
+      violate("training.optimizer.moments",
+              "moments below fp32 are of the precision-aware optimizer, which is a distributed one; zero is 0",
+              {"zero 1", "moments: fp32"});
     }
     if (plan_.schedule == ScheduleKind::kGpipe) warn("Megatron-Core has no GPipe schedule; simulated as written");
     if (plan_.recompute.kind == RecomputeKind::kSelective && plan_.recompute.mlp_act) {
       warn("no flag recomputes mlp_act alone (--recompute-modules has core_attn, layernorm, mlp)");
+    }
+  }
+
+  // Megatron-LM's validate_args asserts both.
+  void check_param_gather() {
+    if (!plan_.overlap_param_gather) return;
+    if (plan_.zero == 0) {
+      violate("plan.overlap.param_gather", "--overlap-param-gather needs the distributed optimizer; zero is 0",
+              {"zero 1", "param_gather: false"});
+    }
+    if (!plan_.overlap_grad_reduce) {
+      violate("plan.overlap.param_gather", "--overlap-param-gather needs --overlap-grad-reduce",
+              {"grad_reduce: true", "param_gather: false"});
     }
   }
 

@@ -51,6 +51,7 @@ struct Training {
   std::int64_t global_batch_size = 0;               // sequences
   program::DType compute = program::DType::kBf16;   // also the parameters' dtype
   program::DType gradients = program::DType::kF32;  // accumulation and reduction
+  program::DType moments = program::DType::kF32;    // of Adam, as stored
   bool master_weights = true;                       // fp32 copy in the optimizer; false when compute is fp32
   AdamSettings adam;
   double dropout = 0;  // probability, of attention and of what is added to the residual stream
@@ -66,7 +67,8 @@ struct Plan {
   std::int32_t vp = 1;
   std::int32_t dp = 1;
   bool sequence_parallel = false;
-  std::int32_t zero = 0;  // 0, 1 or 3
+  std::int32_t zero = 0;          // 0 to 3
+  std::int32_t dp_replicate = 1;  // groups of ranks that hold all shards of ZeRO each (HSDP); 1 with zero 0
   Fsdp fsdp;
   std::int64_t micro_batch_size = 1;  // sequences
   ScheduleKind schedule = ScheduleKind::k1F1B;
@@ -81,13 +83,19 @@ struct Plan {
   };
   std::vector<StageItems> layout;
   Recompute recompute;
-  std::int64_t bucket_elements = 0;   // gradient bucket size; 0: one bucket
-  bool overlap_grad_reduce = true;    // reduce a bucket as soon as it is complete, beside the backward pass
-  bool overlap_tp_input_grad = true;  // reduce an input gradient over tp beside the weight gradient
+  std::int64_t bucket_elements = 0;        // gradient bucket size; 0: one bucket
+  std::int64_t first_bucket_elements = 0;  // of the first, where it differs; 0: as the others
+  bool overlap_grad_reduce = true;         // reduce a bucket as soon as it is complete, beside the backward pass
+  bool overlap_param_gather = false;       // ZeRO-1, ZeRO-2: gather updated weights beside the next step's forward pass
+  bool overlap_tp_input_grad = true;       // reduce an input gradient over tp beside the weight gradient
   std::string rank_order = "tp-cp-ep-dp-pp";
 
-  // Ranks that hold the same parameters, each with the gradient of its own tokens: what ZeRO shards over.
+  // Ranks that train the same parameters, each with the gradient of its own tokens.
   std::int32_t replicas() const { return dp * cp; }
+  // Those of them that ZeRO shards over: all cp members and the inner, contiguous part of dp.
+  std::int32_t shards() const { return replicas() / dp_replicate; }
+  // Shards of a group are held again by the other groups (HSDP).
+  bool hybrid() const { return dp_replicate > 1 && shards() > 1; }
 };
 
 // Random spread of op times: each op of each rank takes exp(sigma z) of its time, z standard normal, drawn anew per

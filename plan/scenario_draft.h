@@ -46,6 +46,8 @@ void resolve_training(ScenarioDraft& draft);
 // gpus, degrees, schedule, layout, recompute, padded vocabulary (scenario_plan.cc); needs model, cluster and training.
 // Layouts and degrees that do not work out become violations.
 void resolve_plan(ScenarioDraft& draft);
+// dp_shard and dp_replicate, once zero, dp and cp are resolved (scenario_sharding.cc).
+void resolve_shard_groups(ScenarioDraft& draft);
 // The nodes of the job and the device of each rank (scenario_placement.cc); needs gpus and the cluster.
 void resolve_placement(ScenarioDraft& draft);
 // Whether what joins the nodes adds up: cables, and NICs that are down; needs the nodes of the job and the

@@ -14,7 +14,9 @@
 namespace stepcast::plan {
 namespace {
 
-constexpr std::int64_t kDdpBucketBytes = std::int64_t{25} << 20;  // PyTorch DDP's bucket_cap_mb, in bytes
+// PyTorch DDP's bucket_cap_mb and its first, small bucket, in bytes.
+constexpr std::int64_t kDdpBucketBytes = std::int64_t{25} << 20;
+constexpr std::int64_t kDdpFirstBucketBytes = std::int64_t{1} << 20;
 
 std::string bool_text(bool value) { return value ? "true" : "false"; }
 
@@ -212,13 +214,7 @@ class PlanResolver {
     plan_.zero = given_.has_zero() ? static_cast<std::int32_t>(config::parse_integer(given_.zero()).value_or(0))
                                    : (megatron_ ? 1 : 0);
     draft_.record("plan.zero", std::to_string(plan_.zero), default_);
-    const std::int32_t shard = plan_.zero == 0 ? 1 : plan_.replicas();
-    if (given_.has_dp_shard() && given_.dp_shard() != shard) {
-      draft_.refuse("plan.dp_shard",
-                    "dp_shard " + std::to_string(given_.dp_shard()) + " with zero " + std::to_string(plan_.zero) +
-                        " and dp * cp = " + std::to_string(plan_.replicas()),
-                    {"supported: dp_shard " + std::to_string(shard)}, ErrorKind::kUnsupported);
-    }
+    resolve_shard_groups(draft_);
     const std::string sequence_origin = plan_.tp > 1 ? "derived: tp > 1" : "derived: tp = 1";
     plan_.sequence_parallel = given_.has_sequence_parallel() ? given_.sequence_parallel() : plan_.tp > 1;
     if (plan_.sequence_parallel && plan_.tp == 1) {
@@ -300,6 +296,12 @@ class PlanResolver {
                   megatron_ ? "stepcast default" : default_);
     resolve_tp_overlap();
     resolve_bucket();
+    plan_.overlap_param_gather = given_.overlap().param_gather();
+    draft_.record("plan.overlap.param_gather", bool_text(plan_.overlap_param_gather), "default");
+    if (plan_.overlap_param_gather && (plan_.zero == 0 || plan_.zero == 3 || plan_.shards() == 1)) {
+      warn_without_effect("plan.overlap.param_gather",
+                          plan_.replicas() == 1 ? "dp 1" : "zero " + std::to_string(plan_.zero));
+    }
     if (plan_.replicas() == 1 || plan_.zero == 3) {
       // Gathered parameters are reduced unit by unit, and one replica reduces nothing.
       const std::string with = plan_.replicas() == 1 ? "dp 1" : "zero 3";
@@ -320,8 +322,12 @@ class PlanResolver {
   void resolve_bucket() {
     const std::int64_t element = program::size_of(scenario_.training.gradients);
     if (!given_.has_bucket()) {
-      plan_.bucket_elements = megatron_ ? std::max<std::int64_t>(40'000'000, std::int64_t{1'000'000} * plan_.replicas())
-                                        : kDdpBucketBytes / element;
+      if (!megatron_) {
+        plan_.bucket_elements = kDdpBucketBytes / element;
+        plan_.first_bucket_elements = kDdpFirstBucketBytes / element;
+      } else if (plan_.overlap_grad_reduce) {
+        plan_.bucket_elements = std::max<std::int64_t>(40'000'000, std::int64_t{1'000'000} * plan_.replicas());
+      }
     } else if (config::looks_like_integer(given_.bucket())) {
       const auto elements = config::parse_integer(given_.bucket());
       constexpr std::int64_t kMost = std::int64_t{1} << 48;
@@ -345,7 +351,11 @@ class PlanResolver {
       }
       plan_.bucket_elements = elements;
     }
-    draft_.record("plan.bucket", std::to_string(plan_.bucket_elements) + " elements", default_);
+    const std::string first =
+        plan_.first_bucket_elements > 0 ? ", the first " + std::to_string(plan_.first_bucket_elements) : std::string();
+    draft_.record("plan.bucket",
+                  plan_.bucket_elements == 0 ? "one" : std::to_string(plan_.bucket_elements) + " elements" + first,
+                  default_);
   }
 
   // Megatron-Core pads to a multiple of vocab_pad_to * tp (make_vocab_size_divisible_by); plain pads to vocab_pad_to.

@@ -49,15 +49,30 @@ void resolve_batch(ScenarioDraft& draft) {
                "derived: global_batch_tokens / sequence_length");
 }
 
+// Accumulated and reduced in one type, fp32 or that of the computation.
+void resolve_gradients(ScenarioDraft& draft, const std::string& compute) {
+  const schema::Training::Precision& given = draft.message.training().precision();
+  const std::string grads = given.has_grads() ? given.grads() : "fp32";
+  const std::string reduce = given.has_grad_reduce() ? given.grad_reduce() : grads;
+  draft.read.scenario.training.gradients = grads == "bf16" ? DType::kBf16 : DType::kF32;
+  if (grads == "bf16" && compute == "fp32") {
+    draft.refuse("training.precision.grads", "gradients in bf16 of a computation in fp32",
+                 {"supported: grads: fp32, or compute: bf16"}, ErrorKind::kUnsupported);
+  }
+  if (reduce != grads) {
+    draft.refuse("training.precision.grad_reduce", "gradients in " + grads + " reduced in " + reduce,
+                 {"supported: grad_reduce: " + grads}, ErrorKind::kUnsupported);
+  }
+  draft.record("training.precision.grads", grads, "default");
+  draft.record("training.precision.grad_reduce", reduce, "derived: as grads");
+}
+
 void resolve_precision(ScenarioDraft& draft) {
   const schema::Training::Precision& given = draft.message.training().precision();
   Training& training = draft.read.scenario.training;
   const std::string compute = given.has_compute() ? given.compute() : "bf16";
   const std::string params = given.has_params() ? given.params() : compute;
   training.compute = compute == "fp32" ? DType::kF32 : DType::kBf16;
-  const std::string grads = given.has_grads() ? given.grads() : "fp32";
-  const std::string reduce = given.has_grad_reduce() ? given.grad_reduce() : grads;
-  training.gradients = grads == "fp32" ? DType::kF32 : DType::kBf16;
   training.master_weights = training.compute == DType::kBf16;
   if (params != compute) {
     draft.refuse("training.precision.params", "parameters in " + params + " with compute in " + compute,
@@ -65,16 +80,7 @@ void resolve_precision(ScenarioDraft& draft) {
   }
   draft.record("training.precision.compute", compute, "default");
   draft.record("training.precision.params", params, "derived: as compute");
-  if (compute == "fp32" && grads != "fp32") {
-    draft.refuse("training.precision.grads", "gradients in " + grads + " with compute in fp32", {"supported: fp32"},
-                 ErrorKind::kUnsupported);
-  }
-  if (reduce != grads) {
-    draft.refuse("training.precision.grad_reduce", "reduction in " + reduce + " of gradients in " + grads,
-                 {"supported: as grads, " + grads}, ErrorKind::kUnsupported);
-  }
-  draft.record("training.precision.grads", grads, "default");
-  draft.record("training.precision.grad_reduce", reduce, "derived: as grads");
+  resolve_gradients(draft, compute);
 }
 
 // true is a norm of 1, false is no clipping, a number is the norm.
@@ -109,7 +115,8 @@ void resolve_optimizer(ScenarioDraft& draft) {
   draft.record("training.optimizer.name", "adamw", "default");
   draft.record("training.optimizer.master", training.master_weights ? "fp32" : "none",
                training.master_weights ? "default" : "derived: parameters are fp32");
-  draft.record("training.optimizer.moments", "fp32", "default");
+  training.moments = given.moments() == "bf16" ? DType::kBf16 : DType::kF32;
+  draft.record("training.optimizer.moments", given.has_moments() ? given.moments() : "fp32", "default");
   draft.record("training.optimizer.lr", config::number_text(adam.learning_rate), "default");
   draft.record("training.optimizer.betas",
                "[" + config::number_text(adam.beta1) + ", " + config::number_text(adam.beta2) + "]", "default");

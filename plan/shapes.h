@@ -70,16 +70,32 @@ struct Shapes {
 // Which ranks share a group of each role:
 //   tp, cp, dp, pp   differ only in that axis
 //   replicas     dp x cp: hold the same parameters; dp itself without context parallelism
+//   shards       the replicas that ZeRO shards over: all of them, or under HSDP a contiguous part
+//   copies       HSDP: hold the same shard
 //   model        tp x pp: together they hold every parameter once
+//   instance     together they hold every shard once: model x shards (Megatron's distributed optimizer instance)
 //   world        all ranks
 //   embedding    the first and the last stage, where a tied table lives twice
 struct Roles {
-  program::RoleId tp, dp, pp, model, world, embedding, replicas, cp;
+  program::RoleId tp, dp, pp, model, world, embedding, replicas, cp, shards, copies, instance;
 
   static Roles of(program::ProgramBuilder& b, const Plan& plan) {
-    Roles r{b.role("tp"), b.role("dp"), b.role("pp"), b.role("model"), b.role("world"), b.role("embedding"), {}, {}};
+    Roles r{b.role("tp"),
+            b.role("dp"),
+            b.role("pp"),
+            b.role("model"),
+            b.role("world"),
+            b.role("embedding"),
+            {},
+            {},
+            {},
+            {},
+            {}};
     r.replicas = plan.cp > 1 ? b.role("dp_cp") : r.dp;
     if (plan.cp > 1) r.cp = b.role("cp");
+    r.shards = plan.hybrid() ? b.role("dp_shard") : r.replicas;
+    if (plan.hybrid()) r.copies = b.role("dp_replicate");
+    r.instance = plan.hybrid() ? b.role("instance") : r.world;
     return r;
   }
 };

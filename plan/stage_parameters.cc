@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -234,7 +235,16 @@ class Layout {
     for (const std::uint32_t parameter : parameters) place(parameter, flat);
   }
 
-  // Buckets fill in order of completion and close once they hold bucket_elements or the chunk ends. Replicated
+  // Megatron-Core has one bucket per chunk where reductions are off the critical path: on stages behind the first, in
+  // chunks behind the first (DistributedDataParallel.__init__, get_model's disable_bucketing).
+  std::int64_t bucket_limit(std::uint16_t chunk) const {
+    const bool whole = s_.framework == Framework::kMegatronCore && (pp_rank_ > 0 || chunk > 0);
+    if (whole || s_.plan.bucket_elements == 0) return std::numeric_limits<std::int64_t>::max();
+    const bool first = out_.flats.size() == 1 && s_.plan.first_bucket_elements > 0;
+    return first ? s_.plan.first_bucket_elements : s_.plan.bucket_elements;
+  }
+
+  // Buckets fill in order of completion and close once they reach their limit or the chunk ends. Replicated
   // parameters collect in one bucket of their own when tp > 1; a table tied across stages is a bucket of its own, since
   // it is summed with its copy.
   void make_buckets() {
@@ -258,7 +268,7 @@ class Layout {
         chunk = out_.modules[module].chunk;
         const std::uint32_t open = is_open ? static_cast<std::uint32_t>(out_.flats.size() - 1) : new_flat();
         place(parameter, open);
-        is_open = s_.plan.bucket_elements == 0 || out_.flats[open].elements < s_.plan.bucket_elements;
+        is_open = out_.flats[open].elements < bucket_limit(chunk);
       }
     }
     new_replicated_flat(replicated, false);
@@ -292,7 +302,7 @@ class Layout {
   }
 
   void finish_flats() {
-    const std::int64_t parts = sharding_of(s_) == Sharding::kNone ? 1 : s_.plan.replicas();
+    const std::int64_t parts = sharding_of(s_) == Sharding::kNone ? 1 : s_.plan.shards();
     for (Flat& flat : out_.flats) {
       flat.chunk = (flat.elements + parts - 1) / parts;
       flat.elements = flat.chunk * parts;
@@ -316,8 +326,8 @@ class Layout {
 }  // namespace
 
 Sharding sharding_of(const Scenario& s) {
-  if (s.plan.replicas() == 1 || s.plan.zero == 0) return Sharding::kNone;
-  return s.plan.zero == 1 ? Sharding::kOptimizer : Sharding::kParameters;
+  if (s.plan.shards() == 1 || s.plan.zero == 0) return Sharding::kNone;
+  return s.plan.zero == 1 ? Sharding::kOptimizer : s.plan.zero == 2 ? Sharding::kGradients : Sharding::kParameters;
 }
 
 StageParameters lay_out_parameters(program::ProgramBuilder& b, const Roles& roles, const Shapes& x, const Scenario& s,

@@ -1,5 +1,5 @@
 // Which parameters one pipeline rank holds, how each is split over tp, and how they are laid out in flat buffers:
-// gradient buckets under DP and ZeRO-1, units under ZeRO-3.
+// gradient buckets under DP, ZeRO-1 and ZeRO-2, units under ZeRO-3.
 //
 // A flat buffer is the thing that is reduced, scattered, gathered and updated at once. Parameters replicated over tp
 // (norms, biases behind the reduction of a row-parallel projection, learned positions) never share a flat with split
@@ -82,8 +82,8 @@ struct StageParameters {
   std::int64_t shard_elements = 0;        // sum of chunks
 };
 
-// How parameters are spread over the data-parallel group.
-enum class Sharding : std::uint8_t { kNone, kOptimizer, kParameters };  // ZeRO 0, 1, 3
+// What is spread over the shard group.
+enum class Sharding : std::uint8_t { kNone, kOptimizer, kGradients, kParameters };  // ZeRO 0 to 3
 Sharding sharding_of(const Scenario& s);
 
 StageParameters lay_out_parameters(program::ProgramBuilder& b, const Roles& roles, const Shapes& x, const Scenario& s,

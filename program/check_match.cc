@@ -50,7 +50,10 @@ struct CollectiveForm {
 
 // Elements of all members' parts together, and of the own part; in place there is only the whole.
 std::int64_t whole_of(const Segment& s, const Op& op) {
-  return s.type_of(op.kind == OpKind::kAllGather ? op.operands.back() : op.operands.front()).shape.elements();
+  const std::int64_t elements =
+      s.type_of(op.kind == OpKind::kAllGather ? op.operands.back() : op.operands.front()).shape.elements();
+  const bool own_part = op.kind == OpKind::kAllReduce && op.attributes.count > 0;
+  return own_part ? elements / op.attributes.count : elements;
 }
 std::optional<std::int64_t> part_of(const Segment& s, const Op& op) {
   if (op.operands.size() < 2) return std::nullopt;

@@ -30,10 +30,11 @@ Json plan_json(const plan::Scenario& s) {
                {"microbatch_group", p.microbatch_group},
                {"layout", layout},
                {"recompute", recompute_text(p.recompute)},
-               {"overlap", {{"grad_reduce", p.overlap_grad_reduce}}},
+               {"overlap", {{"grad_reduce", p.overlap_grad_reduce}, {"param_gather", p.overlap_param_gather}}},
                {"bucket_elements", p.bucket_elements},
                {"rank_order", p.rank_order}};
   if (p.cp > 1) json["cp_comm_type"] = to_string(p.cp_comm);
+  if (p.hybrid()) json["dp_replicate"] = p.dp_replicate;
   if (p.zero == 3) {
     json["fsdp"] = {{"prefetch", p.fsdp.prefetch}, {"reshard_after_forward", p.fsdp.reshard_after_forward}};
   }

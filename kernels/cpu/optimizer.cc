@@ -1,8 +1,9 @@
 // Gradient norm, clip factor and Adam (Kingma, Ba 2015, arXiv:1412.6980, algorithm 1) on f32 master weights.
 //
 // The clip factor is that of torch.nn.utils.clip_grad_norm_: min(1, max_norm / (norm + 1e-6)). Adam applies it to the
-// gradient as it reads it. Master, moments and gradient share one type (f32; f64 in checks); the optional working
-// weight is the master rounded to its own type.
+// gradient as it reads it. It computes in the master's type (f32; f64 in checks); gradient and moments may be stored
+// as bf16, as by Megatron-Core's precision-aware optimizer. The optional working weight is the master rounded to its
+// own type.
 #include <algorithm>
 #include <cmath>
 
@@ -51,39 +52,54 @@ void factor_of(const KernelContext& context) {
   factor.data[0] = static_cast<A>(std::min(1.0, attributes(context).value / (norm + kNormEpsilon)));
 }
 
+// The constants of a step, in the type it computes in.
 template <class A>
-void step_master(const KernelContext& context) {
-  const auto factor = rows<A>(context, 1);
-  const auto m = rows<A>(context, 2);
-  const auto v = rows<A>(context, 3);
-  const std::int64_t n = m.size();
-  CHECK(v.size() == n && factor.size() == 1, n, v.size(), factor.size());
-  const A* grad = own_part<A>(context, 0, n);
-  A* master = own_part<A>(context, 4, n);
+struct AdamStep {
+  A beta1, beta2, fresh1, fresh2, unbias1, unbias2, rate, eps, clip;
+};
+
+template <class A>
+AdamStep<A> adam_step(const KernelContext& context) {
   CHECK(context.step >= 1, context.step);
   const program::Attributes& a = attributes(context);
-  const A beta1 = static_cast<A>(a.beta1);
-  const A beta2 = static_cast<A>(a.beta2);
-  // 1 - beta is formed in double: in float it would lose half of its digits for beta2 = 0.999.
-  const A fresh1 = static_cast<A>(1.0 - a.beta1);
-  const A fresh2 = static_cast<A>(1.0 - a.beta2);
   const auto step = static_cast<double>(context.step);
-  const A unbias1 = static_cast<A>(1.0 / (1.0 - std::pow(a.beta1, step)));
-  const A unbias2 = static_cast<A>(1.0 / (1.0 - std::pow(a.beta2, step)));
-  const A rate = static_cast<A>(a.learning_rate);
-  const A eps = static_cast<A>(a.eps);
-  const A clip = factor.data[0];
+  AdamStep<A> s;
+  s.beta1 = static_cast<A>(a.beta1);
+  s.beta2 = static_cast<A>(a.beta2);
+  // 1 - beta is formed in double: in float it would lose half of its digits for beta2 = 0.999.
+  s.fresh1 = static_cast<A>(1.0 - a.beta1);
+  s.fresh2 = static_cast<A>(1.0 - a.beta2);
+  s.unbias1 = static_cast<A>(1.0 / (1.0 - std::pow(a.beta1, step)));
+  s.unbias2 = static_cast<A>(1.0 / (1.0 - std::pow(a.beta2, step)));
+  s.rate = static_cast<A>(a.learning_rate);
+  s.eps = static_cast<A>(a.eps);
+  s.clip = rows<A>(context, 1).data[0];
+  return s;
+}
+
+// G and M: storage of the gradient and of the moments. The update uses the moments before they are rounded.
+template <class A, class G, class M>
+void step_master(const KernelContext& context) {
+  const auto m = rows<M>(context, 2);
+  const auto v = rows<M>(context, 3);
+  const std::int64_t n = m.size();
+  CHECK(v.size() == n && rows<A>(context, 1).size() == 1, n, v.size());
+  const G* grad = own_part<G>(context, 0, n);
+  A* master = own_part<A>(context, 4, n);
+  const AdamStep<A> s = adam_step<A>(context);
   for (std::int64_t i = 0; i < n; ++i) {
-    const A g = grad[i] * clip;
-    m.data[i] = beta1 * m.data[i] + fresh1 * g;
-    v.data[i] = beta2 * v.data[i] + fresh2 * g * g;
-    master[i] -= rate * (m.data[i] * unbias1) / (std::sqrt(v.data[i] * unbias2) + eps);
+    const A g = static_cast<A>(widen(grad[i])) * s.clip;
+    const A m1 = s.beta1 * static_cast<A>(widen(m.data[i])) + s.fresh1 * g;
+    const A v1 = s.beta2 * static_cast<A>(widen(v.data[i])) + s.fresh2 * g * g;
+    m.data[i] = narrow<M>(m1);
+    v.data[i] = narrow<M>(v1);
+    master[i] -= s.rate * (m1 * s.unbias1) / (std::sqrt(v1 * s.unbias2) + s.eps);
   }
 }
 
 template <class A, class W>
 void round_to_weight(const KernelContext& context) {
-  const std::int64_t n = rows<A>(context, 2).size();
+  const std::int64_t n = operand(context, 2).type.shape.elements();
   const A* master = own_part<A>(context, 4, n);
   W* weight = own_part<W>(context, 5, n);
   for (std::int64_t i = 0; i < n; ++i) weight[i] = narrow<W>(master[i]);
@@ -101,7 +117,9 @@ void clip_factor(const KernelContext& context) {
 
 void adam(const KernelContext& context) {
   for_storage(dtype(context, 4), [&]<class S>() {
-    step_master<Accumulate<S>>(context);
+    for_storage(dtype(context, 0), [&]<class G>() {
+      for_storage(dtype(context, 2), [&]<class M>() { step_master<Accumulate<S>, G, M>(context); });
+    });
     if (context.operands.size() <= 5) return;
     for_storage(dtype(context, 5), [&]<class W>() { round_to_weight<Accumulate<S>, W>(context); });
   });

@@ -74,11 +74,12 @@
 //                                                         logits become value * (softmax - onehot); index role tp
 //   sum_squares          in r, out a f32 [1]              out += value * sum(in^2); own part of `in`, n = count
 //   clip_factor          sumsq r f32 [1], factor w f32 [1]               factor = min(1, value / (sqrt(sumsq) + 1e-6))
-//   adam                 grad r f32, factor r f32 [1], m a f32, v a f32, master a f32 [, weight w|a]
+//   adam                 grad r, factor r f32 [1], m a, v a as m, master a f32 [, weight w|a]
 //                                                         adamw without decay; m's elements set the size; own part of
 //                                                         grad, master and weight where they have n times as many;
-//                                                         such a weight is written in part: the rest stays
-//   all_reduce           buffer a                         reduce = sum | max
+//                                                         such a weight is written in part: the rest stays; grad and
+//                                                         moments may be rounded to bf16
+//   all_reduce           buffer a                         reduce = sum | max; own part of the buffer, n = count
 //   all_gather           in r, out w | buffer a           out holds the members' parts in member order; in place, the
 //                                                         own part already sits at its position
 //   reduce_scatter       in r, out w | buffer a           out = own part of the sum; in place, it lands at its position
@@ -196,8 +197,8 @@ struct Attributes {
   std::int32_t kv_heads = 0;
   std::int32_t head_dim = 0;
   std::int64_t batch = 1;  // sequences interleaved in the token rows
-  std::int64_t count =
-      0;  // token_load: microbatch; broadcast: root member; sum_squares: parts; shares: steps back; see the kind
+  std::int64_t count = 0;  // token_load: microbatch; broadcast: root member; sum_squares, all_reduce: parts; shares:
+                           // steps back; see the kind
   std::int64_t microbatches = 0;  // token_load, dropout: microbatches per data-parallel rank
   std::int64_t vocab = 0;         // token_load: tokens are below it
   double value = 0;               // eps, theta, scale, maximum norm, dropout: see the kind

@@ -101,7 +101,9 @@ void check_optimizer(OperandRules& r) {
       r.has_float(i, kNames[i]);
     } else {
       r.access(i, kNames[i], i == 0 ? Access::kRead : Access::kAccumulate);
-      r.has_dtype(i, kNames[i], DType::kF32);
+      if (i == 0 || i == 2) r.has_float(i, kNames[i]);
+      if (i == 3) r.has_dtype(i, kNames[i], r.type(2).dtype);
+      if (i == 4) r.has_dtype(i, kNames[i], DType::kF32);
     }
     if (!r.ok()) return;
     const std::int64_t elements = r.type(i).shape.elements();

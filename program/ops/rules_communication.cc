@@ -27,7 +27,12 @@ void check_collective(OperandRules& r) {
     if (sums) r.has_float(0, "buffer");
     r.access(0, "buffer", Access::kAccumulate);
     r.require(r.op().member_counts.empty(), "member counts are for all_gather and reduce_scatter");
-    r.require(kind == OpKind::kAllReduce || r.op().attributes.count >= 0, "count (the root) must not be negative");
+    const std::int64_t count = r.op().attributes.count;
+    r.require(count >= 0, kind == OpKind::kBroadcast ? "count (the root) must not be negative"
+                                                     : "count (the parts) must not be negative");
+    if (kind != OpKind::kAllReduce || !r.ok()) return;
+    r.require((count == 0) == !r.op().index_role.has_value(), "count (the parts) goes with an index role");
+    r.require(count == 0 || r.type(0).shape.elements() % count == 0, "the elements must divide by count (the parts)");
     return;
   }
   if (!r.count(1, 2)) return;

@@ -56,8 +56,8 @@ std::int64_t positions_bytes(const Op& op, std::span<const TensorType> types, st
 // An embedding touches one row of its table per token, at most all of them; Adam as many elements as it has moments; a
 // sum of squares over the own part that part.
 std::int64_t touched_bytes(const Op& op, std::span<const TensorType> types, std::size_t i) {
-  if (op.kind == OpKind::kSumSquares && i == 0 && op.attributes.count > 0)
-    return types[0].bytes() / op.attributes.count;
+  const bool in_part = op.kind == OpKind::kSumSquares || op.kind == OpKind::kAllReduce;
+  if (in_part && i == 0 && op.attributes.count > 0) return types[0].bytes() / op.attributes.count;
   if (op.kind == OpKind::kAdam && i != 1) return types[2].shape.elements() * size_of(types[i].dtype);
   if (is_attention_matmul(op.kind)) return attention_bytes(op, types, i);
   if (is_qk_norm(op.kind)) return qk_norm_bytes(op, types, i);
@@ -106,7 +106,7 @@ void add_attention_matmul(Work& w, const Op& op, std::span<const TensorType> typ
 
 Bytes message_of(const Op& op, std::span<const TensorType> types) {
   if (op.kind == OpKind::kAllGather) return Bytes(types.back().bytes());
-  if (is_collective(op.kind)) return Bytes(types[0].bytes());
+  if (is_collective(op.kind)) return Bytes(touched_bytes(op, types, 0));
   Bytes sent;
   Bytes received;
   for (const P2pPart& part : op.parts) (part.send ? sent : received) += Bytes(types[part.operand].bytes());

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "exec/collective.h"
+#include "program/ops/rules.h"
 #include "tests/exec/tiny_program.h"
 
 namespace stepcast::exec {
@@ -101,6 +102,23 @@ TEST(Collective, ReduceScatterGivesEachMemberItsPartOfTheSum) {
       EXPECT_EQ(y[static_cast<std::size_t>(i)], column_sum(c, total, i)) << c.members << " " << i;
     }
   }
+}
+
+// The second of 4 parts of 12 elements is 3 elements, 12 bytes of the 48.
+TEST(Collective, AnAllReduceOfTheOwnPartMovesThatPart) {
+  program::Op op;
+  op.kind = OpKind::kAllReduce;
+  op.operands = {{false, 0, Access::kAccumulate}};
+  op.index_role = program::RoleId(0);
+  op.attributes.count = 4;
+  const std::vector<program::TensorType> whole = {{DType::kF32, {12}}};
+  EXPECT_EQ(program::check_operands(op, whole), "");
+  EXPECT_EQ(collective_spec(op, whole, 2).elements, 3);
+  EXPECT_EQ(program::work_of(op, whole).message, Bytes(12));
+  const std::vector<program::TensorType> ragged = {{DType::kF32, {10}}};
+  EXPECT_NE(program::check_operands(op, ragged), "");
+  op.index_role.reset();
+  EXPECT_NE(program::check_operands(op, whole), "");
 }
 
 // All ranks run `kind` in place on their row of x [members, total]; returns x afterwards.

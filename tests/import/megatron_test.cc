@@ -34,6 +34,21 @@ TEST(MegatronImport, DerivesTheBatchItIsNotGiven) {
   EXPECT_EQ(a.value("training.global_batch_size"), "8");  // 2 sequences * dp 8 / 2
 }
 
+TEST(MegatronImport, TakesOptimizerInstancesAndNarrowStates) {
+  const Answer a = with(
+      "--global-batch-size 64 --use-distributed-optimizer --num-distributed-optimizer-instances 2 "
+      "--grad-reduce-in-bf16 --use-precision-aware-optimizer --exp-avg-dtype bf16");
+  ASSERT_EQ(a.problem_text(), "");
+  const ScratchFolder folder;
+  config::ScenarioSource source;
+  source.file = folder.write("run.yaml", scenario_yaml(a.imported));
+  const plan::Scenario s = plan::read_scenario(source).scenario;
+  EXPECT_EQ(s.plan.shards(), 4);
+  EXPECT_EQ(s.plan.dp_replicate, 2);
+  EXPECT_EQ(s.training.gradients, program::DType::kBf16);
+  EXPECT_EQ(s.training.moments, program::DType::kBf16);
+}
+
 TEST(MegatronImport, WritesAScenarioThatItsReaderTakes) {
   const ScratchFolder folder;
   const Answer a = with(

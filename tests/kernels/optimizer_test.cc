@@ -81,6 +81,22 @@ TEST(Adam, RoundsTheWorkingWeight) {
   EXPECT_EQ(weight.at(0), 0x1.e6p-1);
 }
 
+// Gradient 1 + 2^-7, exact in bf16 with its 7 fraction bits: m = (1 + 2^-7) / 2 is exact too, v = (1 + 2^-6 + 2^-14) /
+// 4 is stored without its last term, which the update still sees: both unbiased moments are those of the gradient g,
+// and the master moves by 0.1 g / (g + 1).
+TEST(Adam, RoundsStoredMoments) {
+  const double g = 1 + 0x1p-7;
+  Buffer factor(DType::kF32, {1}, {1});
+  Buffer m = zeros(DType::kBf16, {1});
+  Buffer v = zeros(DType::kBf16, {1});
+  Buffer master(DType::kF32, {1}, {10});
+  Buffer grad(DType::kBf16, {1}, {g});
+  run(OpKind::kAdam, adam_attributes(), {&grad, &factor, &m, &v, &master});
+  EXPECT_EQ(m.at(0), g / 2);
+  EXPECT_EQ(v.at(0), (1 + 0x1p-6) / 4);
+  EXPECT_NEAR(master.at(0), 10 - 0.1 * g / (g + 1), 1e-6);
+}
+
 // Member 1 of 3 with parts of 2: elements 2 and 3, 3^2 + 4^2 = 25.
 TEST(SumSquares, TakesTheOwnPart) {
   Buffer in(DType::kF32, {6}, {1, 2, 3, 4, 5, 6});

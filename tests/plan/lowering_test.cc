@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <vector>
+
 #include "base/error.h"
 #include "tests/plan/tiny_scenario.h"
 
@@ -70,6 +73,25 @@ TEST(Lowering, RanksOfAStageShareTheirProgram) {
   const program::Program p = lower(make_scenario(TinyShape{}, TinyPlan{.name = "p", .dp = 2, .tp = 2, .pp = 2}));
   EXPECT_EQ(p.ranks.size(), 8u);
   EXPECT_EQ(p.rank_programs.size(), 2u);
+}
+
+// HSDP on a mesh of tp 2, cp 2, dp 4 in two groups: ranks 0 to 15 in the order tp, cp, dp. A shard group is the cp
+// members and two neighbours on dp, ranks 0 2 4 6 for tp member 0; rank 0's shard is held again by dp member 2, rank 8.
+TEST(Lowering, ShardGroupsAreTheInnerPartOfTheReplicas) {
+  const program::Program p =
+      lower(make_scenario(TinyShape{}, TinyPlan{.name = "p", .dp = 4, .tp = 2, .zero = 3, .cp = 2, .replicate = 2}));
+  const auto members = [&](const char* role) {
+    const std::optional<program::RoleId> id = program::find_role(p, role);
+    std::vector<std::uint32_t> numbers;
+    if (!id) return numbers;
+    for (const program::RankId r : p.groups[program::membership(p, program::RankId(0), *id).group].members) {
+      numbers.push_back(r.value);
+    }
+    return numbers;
+  };
+  EXPECT_EQ(members("dp_shard"), (std::vector<std::uint32_t>{0, 2, 4, 6}));
+  EXPECT_EQ(members("dp_replicate"), (std::vector<std::uint32_t>{0, 8}));
+  EXPECT_EQ(members("instance"), (std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
 // Layers carry their global number, so no two stages share a program.

@@ -47,13 +47,66 @@ TEST(Memory, StatesTakeEighteenBytesOrSixPlusTwelveOverDp) {
   EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(bf16_shape(), p)), 18.0);
   p.zero = 1;
   EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(bf16_shape(), p)), 7.5);
+  p.zero = 2;  // bf16 weights stay whole, f32 gradients too are sharded: 2 + (4 + 12)/8
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(bf16_shape(), p)), 4.0);
   p.zero = 3;  // 18/8; every unit's elements are multiples of 8
   EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(bf16_shape(), p)), 2.25);
+}
+
+// bf16 gradients take 2 bytes and bf16 moments 2 x 2: replicated 2 + 2 + 12 = 16 (mixed precision of the ZeRO paper),
+// or with bf16 moments and f32 gradients 2 + 4 + 4 + 4 = 14 (Megatron-Core's precision-aware optimizer, DeepSeek-V3's
+// recipe). Sharded over 8: 4 + 12/8, 2 + 14/8, 16/8.
+TEST(Memory, NarrowGradientsAndMomentsTakeTheirBytes) {
+  TinyShape shape = bf16_shape();
+  TinyPlan p{.name = "narrow", .dp = 8, .bucket_elements = 0};
+  shape.moments = program::DType::kBf16;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(shape, p)), 14.0);
+  p.zero = 1;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(shape, p)), 7.0);  // 2 + 4 + 8/8
+  shape.moments = program::DType::kF32;
+  shape.gradients = program::DType::kBf16;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(shape, p)), 5.5);
+  p.zero = 0;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(shape, p)), 16.0);
+  p.zero = 2;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(shape, p)), 3.75);
+  p.zero = 3;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(shape, p)), 2.0);
+}
+
+// HSDP holds in each of its groups what ZeRO over that many ranks holds: with two groups of 4 the states are sharded
+// over 4, whatever dp is: 18/4, 2 + 16/4, 6 + 12/4.
+TEST(Memory, HybridShardsOverTheInnerGroup) {
+  TinyPlan p{.name = "hsdp", .dp = 8, .zero = 3, .bucket_elements = 0, .replicate = 2};
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(bf16_shape(), p)), 4.5);
+  p.zero = 2;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(bf16_shape(), p)), 6.0);
+  p.zero = 1;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(bf16_shape(), p)), 9.0);
 }
 
 // fp32 weights are their own master: 4 + 4 + 8 = 16 bytes.
 TEST(Memory, Fp32StatesTakeSixteenBytes) {
   EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(TinyShape{}, TinyPlan{.name = "fp32"})), 16.0);
+}
+
+// ZeRO-2 holds, beside its shard, the gradients of buckets that are not reduced yet, 4 bytes per element each. One
+// bucket: P + P/8. Smallest buckets, one for each parameter: those of the largest module, reduced when its backward
+// pass is complete: the MLP's norm h, gate and up 2fh, down fh.
+TEST(Memory, ZeroTwoHoldsOneBucketOfGradients) {
+  TinyPlan p{.name = "zero2", .dp = 8, .zero = 2, .bucket_elements = 0};
+  const auto gradients = [&] {
+    return bytes_of(lifetimes_of(make_scenario(bf16_shape(), p)).class_peak, MemoryClass::kGradients);
+  };
+  const TinyShape shape = bf16_shape();
+  const std::int64_t parameters = models::count_parameters(make_scenario(shape, p).model).total;
+  EXPECT_EQ(gradients(), 4 * parameters + 4 * parameters / 8);
+  p.bucket_elements = 1;
+  const std::int64_t module = 3 * shape.ffn * shape.hidden + shape.hidden;
+  EXPECT_EQ(gradients(), 4 * module + 4 * parameters / 8);
+  // Gradients of several microbatches meet in the shard: more of them hold no more.
+  p.dp = 2;
+  EXPECT_EQ(gradients(), 4 * module + 4 * parameters / 2);
 }
 
 // One more layer adds what a layer keeps between its passes. bf16, per token (own count, as in published recipes for

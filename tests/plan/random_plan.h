@@ -44,8 +44,10 @@ inline Scenario random_scenario(std::uint64_t seed, std::uint64_t i) {
   p.micro_batch = 1 + pick(2);
   p.tied = pick(4) == 0;
   p.overlap = flag();
-  const std::int64_t zero = pick(3);
-  p.zero = zero == 2 && !p.tied ? 3 : zero == 1 ? 1 : 0;
+  p.zero = static_cast<std::int32_t>(pick(4));
+  if (p.zero == 3 && p.tied) p.zero = 0;
+  if (p.zero > 0 && p.dp > 1 && pick(3) == 0) p.replicate = 2;
+  p.gather_ahead = flag();
   p.reshard = flag();
   p.prefetch = static_cast<std::int32_t>(pick(3));
   p.bucket_elements = 1000 + pick(20000);

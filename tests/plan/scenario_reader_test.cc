@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <utility>
+
 #include "tests/plan/scenario_text.h"
 
 namespace stepcast::plan {
@@ -38,6 +41,7 @@ TEST(ReadScenario, FillsMegatronDefaults) {
   EXPECT_EQ(s.plan.bucket_elements, 40'000'000);
   EXPECT_EQ(s.training.compute, DType::kBf16);
   EXPECT_EQ(s.training.gradients, DType::kF32);
+  EXPECT_EQ(s.training.moments, DType::kF32);
   EXPECT_TRUE(s.training.master_weights);
   EXPECT_EQ(s.model.padded_vocab, 128256);
   EXPECT_EQ(s.model.layers, 32);
@@ -53,6 +57,7 @@ TEST(ReadScenario, FillsPlainDefaults) {
   EXPECT_EQ(s.plan.dp, 1);
   EXPECT_EQ(s.plan.zero, 0);
   EXPECT_EQ(s.plan.bucket_elements, 6'553'600);
+  EXPECT_EQ(s.plan.first_bucket_elements, 262'144);  // 1 MiB
   EXPECT_EQ(s.training.compute, DType::kF32);
   EXPECT_FALSE(s.training.master_weights);
   EXPECT_EQ(s.model.padded_vocab, 256);
@@ -271,6 +276,43 @@ TEST(ReadScenario, WarnsWhereAPlanRunsButNotAsMeant) {
   EXPECT_TRUE(read_tiny({"plan.schedule=gpipe"}).warnings.empty());
 }
 
+// One of dp_shard and dp_replicate makes the other: dp 8 in groups of 4 are two groups, also by torchtitan's names. The
+// group holds the cp members too. Without ZeRO the group of one is what everybody has.
+TEST(ReadScenario, SplitsDpIntoShardGroups) {
+  const auto groups = [](std::vector<std::string> settings) {
+    settings.insert(settings.end(), {"gpus=8", "plan.tp=1", "plan.pp=1"});
+    const ReadScenario read = read_tiny(settings);
+    EXPECT_TRUE(read.violations.empty()) << to_text(read.violations);
+    return std::pair(read.scenario.plan.shards(), read.scenario.plan.dp_replicate);
+  };
+  EXPECT_EQ(groups({"plan.zero=3"}), std::pair(8, 1));
+  EXPECT_EQ(groups({"plan.zero=3", "plan.dp_shard=4"}), std::pair(4, 2));
+  EXPECT_EQ(groups({"plan.zero=1", "plan.data_parallel_replicate_degree=4"}), std::pair(2, 4));
+  EXPECT_EQ(groups({"plan.zero=2", "plan.cp=2", "plan.dp_shard=4", "plan.dp_replicate=2"}), std::pair(4, 2));
+  EXPECT_EQ(groups({"plan.dp_shard=1", "plan.dp_replicate=8"}), std::pair(8, 1));
+}
+
+// Megatron-Core buckets where it overlaps; DDP's small first bucket is its default alone.
+TEST(ReadScenario, SizesBucketsAsTheFrameworkDoes) {
+  using Sizes = std::pair<std::int64_t, std::int64_t>;
+  const auto bucket = [](const std::vector<std::string>& settings) {
+    const Plan plan = read_tiny(settings).scenario.plan;
+    return Sizes(plan.bucket_elements, plan.first_bucket_elements);
+  };
+  EXPECT_EQ(bucket({"framework=megatron-core", "plan.overlap.grad_reduce=false"}), Sizes(0, 0));
+  EXPECT_EQ(bucket({"plan.bucket=25 MiB"}), Sizes(6'553'600, 0));
+  EXPECT_EQ(bucket({"training.precision={compute: bf16, grads: bf16}"}), Sizes(13'107'200, 524'288));
+}
+
+TEST(ReadScenario, TakesGradientsAndMomentsInBf16) {
+  const Training training =
+      read_tiny({"training.precision={compute: bf16, grads: bf16}", "training.optimizer.moments=bf16"})
+          .scenario.training;
+  EXPECT_EQ(training.gradients, DType::kBf16);
+  EXPECT_EQ(training.moments, DType::kBf16);
+  EXPECT_TRUE(training.master_weights);
+}
+
 struct SilentCase {
   std::vector<std::string> settings;
   const char* field;
@@ -286,6 +328,7 @@ TEST(ReadScenario, WarnsOfKeysWithoutEffect) {
       {{"plan.fsdp.unit=block"}, "plan.fsdp.unit", "with zero 0"},
       {{"plan.overlap.grad_reduce=false"}, "plan.overlap.grad_reduce", "with dp 1"},
       {{"plan.bucket=1000"}, "plan.bucket", "with dp 1"},
+      {{"plan.pp=1", "plan.overlap.param_gather=true"}, "plan.overlap.param_gather", "with zero 0"},
       {{"plan.pp=1", "plan.zero=3", "plan.bucket=1000"}, "plan.bucket", "with zero 3"},
   };
   for (const SilentCase& c : cases) {

@@ -20,6 +20,8 @@ struct TinyShape {
   std::int64_t global_batch = 8;
   bool tied = false;
   program::DType compute = program::DType::kF32;
+  program::DType gradients = program::DType::kF32;
+  program::DType moments = program::DType::kF32;
 };
 
 struct TinyPlan {
@@ -40,6 +42,8 @@ struct TinyPlan {
   bool tied = false;
   bool overlap = true;
   std::int32_t cp = 1;
+  std::int32_t replicate = 1;  // HSDP: groups of shards
+  bool gather_ahead = false;   // ZeRO-1 and ZeRO-2: updated weights gathered beside the next forward pass
   ContextComm cp_comm = ContextComm::kP2p;
   // Of the GPT kind: the Llama's unless said otherwise.
   models::NormKind norm = models::NormKind::kRmsNorm;         // a LayerNorm has a bias
@@ -102,10 +106,12 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.training.sequence_length = shape.sequence;
   s.training.global_batch_size = shape.global_batch;
   s.training.compute = shape.compute;
+  s.training.gradients = shape.gradients;
+  s.training.moments = shape.moments;
   s.training.master_weights = shape.compute != program::DType::kF32;
   s.training.seed = 7;
   s.training.dropout = p.dropout;
-  s.training.gradients = p.gradients;
+  if (p.gradients != program::DType::kF32) s.training.gradients = p.gradients;
   s.attention = p.attention;
   s.accumulation = p.accumulation;
   s.plan.tp = p.tp;
@@ -116,6 +122,7 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.plan.cp_comm = p.cp_comm;
   s.plan.sequence_parallel = p.sequence_parallel;
   s.plan.zero = p.zero;
+  s.plan.dp_replicate = p.replicate;
   s.plan.fsdp.reshard_after_forward = p.reshard;
   s.plan.fsdp.prefetch = p.prefetch;
   s.plan.micro_batch_size = p.micro_batch;
@@ -125,6 +132,7 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.plan.bucket_elements = p.bucket_elements;
   s.plan.overlap_grad_reduce = p.overlap;
   s.plan.overlap_tp_input_grad = p.tp_overlap;
+  s.plan.overlap_param_gather = p.gather_ahead;
   std::vector<std::int64_t> layers = p.layout;
   const std::int64_t stages = std::int64_t{p.pp} * p.vp;
   if (layers.empty()) layers.assign(static_cast<std::size_t>(stages), shape.layers / stages);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "exec/executor.h"
@@ -91,6 +92,27 @@ TEST(SlowDevice, SplitsClassesAndKeepsTimes) {
         << r;
   }
   EXPECT_GT(folded.step, sim::simulate(p, testing::SimpleCosts(), {}).step);
+}
+
+// Gathering updated weights beside the next forward pass moves the same bytes and exposes fewer of them.
+TEST(OverlapParamGather, HidesAllButTheFirstBucket) {
+  TinyPlan plan{.name = "dp2_zero1", .dp = 2, .zero = 1};
+  const auto gathers = [&](bool ahead) {
+    plan.gather_ahead = ahead;
+    const program::CheckedProgram p(plan::lower(plan::testing::make_scenario(TinyShape{}, plan)));
+    const sim::Prediction prediction = sim::simulate(p, testing::SimpleCosts(), {});
+    Duration busy;
+    for (const trace::Event& e : prediction.classes.front().events) {
+      if (e.stream == static_cast<std::uint8_t>(program::Stream::kGather)) busy += e.end - e.transfer;
+    }
+    return std::pair(busy, prediction.classes.front().time.exposed[static_cast<std::size_t>(sim::Exposed::kGather)]);
+  };
+  const auto [busy, exposed] = gathers(false);
+  const auto [busy_ahead, exposed_ahead] = gathers(true);
+  EXPECT_EQ(busy, busy_ahead);
+  EXPECT_GE(exposed, busy);  // nothing runs beside them
+  EXPECT_LT(exposed_ahead, busy);
+  EXPECT_GT(exposed_ahead.ps, 0);
 }
 
 // Without overlap the reductions wait for the whole backward pass: the same work, more of it exposed.

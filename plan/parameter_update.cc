@@ -1,0 +1,97 @@
+// The end of a step: gradient norm, Adam, and the gather of the updated weights.
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "plan/flat_calls.h"
+#include "plan/parameter_store.h"
+#include "plan/parameter_tags.h"
+
+namespace stepcast::plan {
+
+using program::Channel;
+using program::DType;
+using program::MemoryClass;
+using program::Pass;
+using program::Shape;
+using program::Stream;
+using program::Tag;
+using program::ViewId;
+
+// 16-bit gradients are widened once a step, after their reduction (Float16OptimizerWithFloat16Params of Megatron-LM);
+// the copy lives from here to the last update.
+void ParameterStore::widen_gradients() {
+  if (!widens_gradients() || layout_.elements == 0) return;
+  main_gradients_ = rank_.buffer("main_gradients", layout_.elements * size_of(DType::kF32), MemoryClass::kGradients);
+  for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) {
+    rank_.call(cast_segment(b_, "gradients", x_.gradients, DType::kF32, layout_.flats[f].elements),
+               {held_gradients(f), optimizer_gradients(f)}, flat_tag(Pass::kOptimizer, f));
+  }
+}
+
+ViewId ParameterStore::optimizer_gradients(std::uint32_t flat) {
+  if (!widens_gradients()) return held_gradients(flat);
+  return flat_view(main_gradients_, layout_.flats[flat].begin, layout_.flats[flat].elements, DType::kF32);
+}
+
+ViewId ParameterStore::norm_factor() {
+  const Tag tag = step_tag(Pass::kOptimizer);
+  const ViewId sumsq = rank_.tensor("sumsq", DType::kF32, Shape{1}, MemoryClass::kOptimizer);
+  const ViewId factor = rank_.tensor("clip_factor", DType::kF32, Shape{1}, MemoryClass::kOptimizer);
+  rank_.call(zero_segment(b_, "norm", DType::kF32, 1), {sumsq}, tag);
+  const double clip = s_.training.adam.clip_norm;
+  if (clip > 0) sum_squares(sumsq);
+  // Without clipping the sum stays zero, and the factor one.
+  rank_.call(clip_segment(b_, clip > 0 ? clip : 1.0), {sumsq, factor}, tag);
+  return factor;
+}
+
+void ParameterStore::sum_squares(ViewId sumsq) {
+  for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) {
+    const ViewId gradients = optimizer_gradients(f);
+    const bool part = sharding_ == Sharding::kOptimizer;
+    const auto own = part ? std::optional(OwnPart{roles_.shards, s_.plan.shards()}) : std::nullopt;
+    const std::int64_t n = rank_.at(gradients).type.shape.elements();
+    rank_.call(sum_squares_segment(b_, optimizer_gradient_type(), n, layout_.flats[f].norm_scale, own), {gradients, sumsq},
+               flat_tag(Pass::kOptimizer, f));
+  }
+  const std::int64_t model = std::int64_t{s_.plan.tp} * s_.plan.pp;
+  const std::int64_t members = sharded() ? model * s_.plan.shards() : model;
+  if (members > 1) {
+    const CollectiveSpec c{"norm", "reduce", sharded() ? roles_.instance : roles_.model, Stream::kDp, Channel::kMain};
+    rank_.call(all_reduce_segment(b_, c, DType::kF32, 1), {sumsq}, step_tag(Pass::kOptimizer));
+  }
+}
+
+void ParameterStore::update(std::uint32_t f, ViewId factor) {
+  const Flat& flat = layout_.flats[f];
+  const ViewId gradients = optimizer_gradients(f);
+  const ViewId weight = held_weights(f);
+  AdamSpec a;
+  a.gradient = optimizer_gradient_type();
+  a.elements = flat.chunk;
+  a.moments = s_.training.moments;
+  a.gradient_elements = rank_.at(gradients).type.shape.elements();
+  a.weight_elements = rank_.at(weight).type.shape.elements();
+  a.master = master_;
+  a.weight = x_.compute;
+  if (updates_in_part()) a.part_of = roles_.shards;
+  a.settings = s_.training.adam;
+  std::vector<ViewId> args = {gradients, factor, flat_view(moment1_, shard_begin_[f], flat.chunk, a.moments),
+                              flat_view(moment2_, shard_begin_[f], flat.chunk, a.moments)};
+  if (master_) args.push_back(flat_view(master_weights_, shard_begin_[f], flat.chunk, DType::kF32));
+  args.push_back(weight);
+  rank_.call(adam_segment(b_, a), std::move(args), flat_tag(Pass::kOptimizer, f));
+}
+
+void ParameterStore::optimizer_step() {
+  widen_gradients();
+  const ViewId factor = norm_factor();
+  for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) update(f, factor);
+  if (!updates_in_part() || gathers_ahead() || layout_.flats.empty()) return;
+  // One fused update of all parameters comes first, and torch.distributed waits for it.
+  rank_.call(join_segment(b_, "weights", Stream::kGather, Stream::kCompute), {}, step_tag(Pass::kComm));
+  for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) gather_flat(f);
+}
+
+}  // namespace stepcast::plan
