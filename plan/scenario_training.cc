@@ -4,6 +4,7 @@
 #include <string>
 
 #include "config/text.h"
+#include "plan/frameworks.h"
 #include "plan/scenario_draft.h"
 
 namespace stepcast::plan {
@@ -53,17 +54,16 @@ void resolve_precision(ScenarioDraft& draft) {
   const schema::Training::Precision& given = draft.message.training().precision();
   Training& training = draft.read.scenario.training;
   const std::string compute = given.has_compute() ? given.compute() : "bf16";
-  const std::string params = given.has_params() ? given.params() : compute;
   training.compute = compute == "fp32" ? DType::kF32 : DType::kBf16;
   training.gradients = DType::kF32;
   training.master_weights = training.compute == DType::kBf16;
-  if (params != compute) {
-    draft.refuse("training.precision.params", "parameters in " + params + " with compute in " + compute,
-                 {"supported: params: " + compute}, ErrorKind::kUnsupported);
-  }
   draft.record("training.precision.compute", compute, "default");
-  draft.record("training.precision.params", params, "derived: as compute");
   draft.record("training.precision.grads", "fp32", "default");
+  const FrameworkPreset& preset = preset_of(draft.read.scenario.framework);
+  if (preset.half_gradients && compute == "bf16" && !given.has_grads()) {
+    draft.read.notes.push_back("training.precision.grads: " + std::string(preset.name) +
+                               " keeps gradients in bf16 where none other are asked for; counted as fp32");
+  }
   draft.record("training.precision.grad_reduce", "fp32", "derived: as grads");
 }
 
@@ -118,6 +118,12 @@ void resolve_training(ScenarioDraft& draft) {
   if (given.has_init_std()) training.init_std = given.init_std();
   if (given.has_dropout()) training.dropout = given.dropout();
   if (given.has_seed()) training.seed = static_cast<std::uint64_t>(given.seed());
+  const FrameworkPreset& preset = preset_of(draft.read.scenario.framework);
+  const std::string loss = given.has_lm_head_loss()               ? given.lm_head_loss()
+                           : preset.head_loss == HeadLoss::kFused ? "fused_vocab_parallel"
+                                                                  : "unfused";
+  training.head_loss = loss == "unfused" ? HeadLoss::kUnfused : HeadLoss::kFused;
+  draft.record("training.lm_head_loss", loss, std::string(preset.name) + " default");
   draft.record("training.seed", std::to_string(training.seed), "default");
   draft.record("training.dropout", config::number_text(training.dropout), "default");
   draft.record("training.init_std", config::number_text(training.init_std), "default");

@@ -141,6 +141,7 @@ TEST(Bf16Plans, StayCloseToTheSingleRank) {
   for (const TinyPlan& p :
        {TinyPlan{.name = "tp2_sp_pp2", .tp = 2, .sequence_parallel = true, .pp = 2},
         TinyPlan{.name = "dp2_zero1", .dp = 2, .zero = 1}, TinyPlan{.name = "dp2_zero3", .dp = 2, .zero = 3},
+        TinyPlan{.name = "tp2_unfused_loss", .tp = 2, .head_loss = plan::HeadLoss::kUnfused},
         TinyPlan{.name = "gpt_tp2_sp",
         .tp = 2,
         .sequence_parallel = true,

@@ -48,6 +48,7 @@ struct TinyPlan {
   bool biases = false;
   double dropout = 0;
   AttentionKind attention = AttentionKind::kFused;
+  HeadLoss head_loss = HeadLoss::kFused;
 };
 
 // Learning rate 1e-3, betas 0.9 and 0.95, eps 1e-8, initial std 0.02, clipping at norm 1.
@@ -88,6 +89,7 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.training.seed = 7;
   s.training.dropout = p.dropout;
   s.attention = p.attention;
+  s.training.head_loss = p.head_loss;
   s.plan.tp = p.tp;
   s.plan.pp = p.pp;
   s.plan.vp = p.vp;
