@@ -21,10 +21,11 @@ struct Flag {
   const char* help;
 };
 
-constexpr std::array<Flag, 18> kFlags = {{
+constexpr std::array<Flag, 20> kFlags = {{
     {"--cluster", "cluster", "cluster or node preset, or a file; the positional argument is then a model"},
     {"--gpus", "gpus", "devices used"},
-    {"--framework", "framework", "plain or megatron-core: defaults and validity rules"},
+    {"--framework", "framework",
+     "megatron-core, torchtitan, nanotron, deepspeed or plain: defaults and validity rules"},
     {"--seq", "training.sequence_length", "tokens per sequence"},
     {"--gbs", "training.global_batch_size", "sequences per step"},
     {"--precision", "training.precision", "bf16 or fp32"},
@@ -32,8 +33,10 @@ constexpr std::array<Flag, 18> kFlags = {{
     {"--cp", "plan.cp", "context parallel degree"},
     {"--pp", "plan.pp", "pipeline parallel degree"},
     {"--vp", "plan.vp", "virtual stages per pipeline rank"},
+    {"--vpp", "plan.vp", "the same"},
     {"--dp", "plan.dp", "data parallel degree (derived when not given)"},
     {"--ep", "plan.ep", "expert parallel degree"},
+    {"--etp", "plan.etp", "tensor parallel degree of experts"},
     {"--mbs", "plan.micro_batch_size", "sequences per microbatch"},
     {"--zero", "plan.zero", "0 to 3"},
     {"--schedule", "plan.schedule", "gpipe, 1f1b or interleaved_1f1b"},

@@ -248,6 +248,9 @@ class Binder {
     }
   };
 
+  // "file:" and "chunked(" stand for every word that begins so.
+  static bool opens(const std::string& word) { return word.back() == ':' || word.back() == '('; }
+
   bool allowed_word(const Node& node, const pb::FieldDescriptor& field, const std::string& path) {
     const FieldRule& rule = rule_of(field);
     if (rule.values_size() == 0) return true;
@@ -257,7 +260,7 @@ class Binder {
       if (word == node.text) return true;
     }
     for (const std::string& word : rule.not_yet_values()) {
-      if (word == node.text || (word.back() == ':' && node.text.rfind(word, 0) == 0)) {
+      if (word == node.text || (opens(word) && node.text.rfind(word, 0) == 0)) {
         problems_.add(ErrorKind::kUnsupported, path + ": " + printable(node.text),
                       {node.where.file, node.where.line, path}, {"supported: " + choices});
         return false;

@@ -104,9 +104,9 @@ void translate_megatron_training(MegatronRun& run) {
   take_precision(run);
   take_optimizer(run);
   tell_dropout(run);
-  if (!run.args.on("cross-entropy-loss-fusion")) {
-    run.draft.assume("a fused loss: --cross-entropy-loss-fusion is not given, an unfused loss is not supported yet");
-  }
+  const bool fused = run.args.on("cross-entropy-loss-fusion");
+  run.draft.set("training.lm_head_loss", fused ? "fused_vocab_parallel" : "unfused",
+                run.origin_or("cross-entropy-loss-fusion", "no --cross-entropy-loss-fusion"));
 }
 
 }  // namespace stepcast::imports

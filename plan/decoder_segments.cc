@@ -222,13 +222,18 @@ SegmentId loss_forward(const Context& c, double scale) {
   const Ref max = f.slot("max", DType::kF32, {x.tokens});
   const Ref sums = f.slot("sums", DType::kF32, {2, x.tokens});
   const Ref loss = f.slot("loss", DType::kF32, {1});
-  f.op(OpKind::kCrossEntropyMax, Stream::kCompute, "max", {in(logits), out(max)});
+  Ref read = logits;
+  if (casts_logits(x, c.scenario)) {
+    read = f.slot("logits_fp32", DType::kF32, {x.tokens, x.vocab});
+    f.op(OpKind::kCast, Stream::kCompute, "cast", {in(logits), out(read)});
+  }
+  f.op(OpKind::kCrossEntropyMax, Stream::kCompute, "max", {in(read), out(max)});
   if (x.tensor_parallel) {
     Op& op = f.op(OpKind::kAllReduce, Stream::kTp, "reduce_max", {acc(max)});
     op.group = c.roles.tp;
     op.attributes.reduce = program::Reduce::kMax;
   }
-  f.op(OpKind::kCrossEntropySum, Stream::kCompute, "sum", {in(logits), in(max), in(targets), out(sums)}).index_role =
+  f.op(OpKind::kCrossEntropySum, Stream::kCompute, "sum", {in(read), in(max), in(targets), out(sums)}).index_role =
       c.roles.tp;
   if (x.tensor_parallel) tp_collective(f, c, OpKind::kAllReduce, "reduce_sum", {acc(sums)});
   f.op(OpKind::kCrossEntropyLoss, Stream::kCompute, "loss", {in(max), in(sums), acc(loss)}).attributes.value = scale;
@@ -241,10 +246,15 @@ SegmentId loss_input_grad(const Context& c, double scale) {
   const Ref max = i.slot("max", DType::kF32, {x.tokens});
   const Ref sums = i.slot("sums", DType::kF32, {2, x.tokens});
   const Ref targets = i.slot("targets", DType::kI32, {x.tokens});
-  const Ref logits = i.slot("logits", x.compute, {x.tokens, x.vocab});
+  const bool casts = casts_logits(x, c.scenario);
+  const Ref logits = i.slot("logits", casts ? DType::kF32 : x.compute, {x.tokens, x.vocab});
   Op& op = i.op(OpKind::kCrossEntropyBackward, Stream::kCompute, "loss", {in(max), in(sums), in(targets), acc(logits)});
   op.index_role = c.roles.tp;
   op.attributes.value = scale;
+  if (casts) {
+    const Ref dlogits = i.slot("dlogits", x.compute, {x.tokens, x.vocab});
+    i.op(OpKind::kCast, Stream::kCompute, "cast", {in(logits), out(dlogits)});
+  }
   return c.store(i);
 }
 

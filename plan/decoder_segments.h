@@ -59,6 +59,7 @@ struct DecoderSegments {
   program::SegmentId embedding_forward, embedding_weight_grad;
 
   // Loss: forward logits[T,V] targets max[T] sums[2,T] loss[1]; input_grad max sums targets logits (in place)
+  // Unfused and not in fp32 already: forward also logits_fp32[T,V], which is that of input_grad; it adds dlogits[T,V]
   program::SegmentId loss_forward, loss_input_grad;
 
   // p2p of [Tl,h]: one slot each.
@@ -67,6 +68,11 @@ struct DecoderSegments {
 
 // Whether the bias of the projection into the MLP is added by the activation, as it is where there is no gate.
 inline bool bias_in_activation(const models::Architecture& model) { return model.mlp_bias && !model.gated_mlp; }
+
+// Whether the loss works on a copy of the logits in fp32.
+inline bool casts_logits(const Shapes& x, const Scenario& s) {
+  return s.training.head_loss == HeadLoss::kUnfused && x.compute != program::DType::kF32;
+}
 
 DecoderSegments build_decoder_segments(program::ProgramBuilder& b, const Roles& roles, const Shapes& x,
                                        const Scenario& s);

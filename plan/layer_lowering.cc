@@ -116,18 +116,21 @@ void StageLowering::attention_forward(Pass pass, std::uint32_t module, LayerActi
 }
 
 ViewId StageLowering::mlp_forward(Pass pass, std::uint32_t module, LayerActivations& a) {
-  const ModuleParameters& p = layout_.of_module[module];
   norm_before(pass, module, a.mid, &a.mlp_n, &a.mlp_rstd);
+  const ViewId y = mlp_block(pass, module, a, &a.mlp_mask);
+  if (!norms_behind()) return y;
+  a.mlp_o = y;
+  return norm_behind(pass, module, a.mlp_o, a.mid, "layer_out", &a.mlp_rstd);
+}
+
+ViewId StageLowering::mlp_block(Pass pass, std::uint32_t module, LayerActivations& a, ViewId* mask) {
+  const ModuleParameters& p = layout_.of_module[module];
   a.gate_up = tensor("gate_up", x_.compute, Shape{x_.tokens, x_.mlp_in});
   std::vector<ViewId> args = {a.mlp_n, store_.weight(*p.in), a.gate_up};
   if (p.in_bias && !bias_in_activation(s_.model)) args.push_back(store_.weight(*p.in_bias));
   rank_.call(segments_.gate_up.forward, std::move(args), layer_tag(pass));
   act_forward(pass, module, a);
-  const char* const name = norms_behind() ? "mlp_out" : "layer_out";
-  const ViewId y = row_forward(pass, segments_.down, p, a.act, a.mid, name, &a.mlp_mask);
-  if (!norms_behind()) return y;
-  a.mlp_o = y;
-  return norm_behind(pass, module, a.mlp_o, a.mid, "layer_out", &a.mlp_rstd);
+  return row_forward(pass, segments_.down, p, a.act, a.mid, norms_behind() ? "mlp_out" : "layer_out", mask);
 }
 
 LayerActivations StageLowering::forward_layer(Pass pass, std::uint32_t attn_module, ViewId x, ViewId* y) {
@@ -141,11 +144,12 @@ LayerActivations StageLowering::forward_layer(Pass pass, std::uint32_t attn_modu
 
 HeadActivations StageLowering::head_forward(std::uint32_t module, ViewId x) {
   const ModuleParameters& p = layout_.of_module[module];
+  const Shape logits{x_.tokens, x_.vocab};
   HeadActivations a;
   a.x = x;
   a.n = hidden_tensor("final_norm");
   a.rstd = tensor("rstd", DType::kF32, x_.norm_stats);
-  a.logits = tensor("logits", x_.compute, Shape{x_.tokens, x_.vocab});
+  a.logits = tensor("logits", x_.compute, logits);
   a.max = tensor("max", DType::kF32, Shape{x_.tokens});
   a.sums = tensor("sums", DType::kF32, Shape{2, x_.tokens});
   const Tag t = tag(Pass::kForward);
@@ -154,7 +158,12 @@ HeadActivations StageLowering::head_forward(std::uint32_t module, ViewId x) {
   if (p.norm_bias) args.push_back(store_.weight(*p.norm_bias));
   rank_.call(segments_.head_norm.forward, std::move(args), t);
   rank_.call(segments_.logits.forward, {a.n, store_.weight(*p.in), a.logits}, t);
-  rank_.call(segments_.loss_forward, {a.logits, tokens.targets, a.max, a.sums, *loss_}, t);
+  args = {a.logits, tokens.targets, a.max, a.sums, *loss_};
+  if (casts_logits(x_, s_)) {
+    a.logits_fp32 = tensor("logits_fp32", DType::kF32, logits);
+    args.push_back(a.logits_fp32);
+  }
+  rank_.call(segments_.loss_forward, std::move(args), t);
   return a;
 }
 
@@ -227,16 +236,18 @@ ViewId StageLowering::block_input_gradient(std::uint32_t module, ViewId dn, View
 ViewId StageLowering::head_backward(std::uint32_t module, const HeadActivations& a) {
   const ModuleParameters& p = layout_.of_module[module];
   const Tag t = tag(Pass::kInputGrad);
-  rank_.call(segments_.loss_input_grad, {a.max, a.sums, load_tokens().targets, a.logits}, t);
-  const ViewId dn = column_backward(segments_.logits, p, t, a.logits, a.n);
+  ViewId dlogits = a.logits;
+  std::vector<ViewId> args = {a.max, a.sums, load_tokens().targets, a.logits};
+  if (casts_logits(x_, s_)) {
+    dlogits = tensor("dlogits", x_.compute, Shape{x_.tokens, x_.vocab});
+    args = {a.max, a.sums, load_tokens().targets, a.logits_fp32, dlogits};
+  }
+  rank_.call(segments_.loss_input_grad, std::move(args), t);
+  const ViewId dn = column_backward(segments_.logits, p, t, dlogits, a.n);
   return norm_backward(segments_.head_norm, p, t, {dn, a.x, a.rstd}, std::nullopt);
 }
 
 ViewId StageLowering::layer_backward(std::uint32_t attn_module, LayerActivations a, ViewId dy) {
-  if (s_.plan.recompute.kind == RecomputeKind::kFull) {
-    ViewId unused;
-    a = forward_layer(Pass::kRecompute, attn_module, a.x, &unused);
-  }
   const ViewId dmid = mlp_backward(attn_module + 1, a, dy);
   done(attn_module + 1);
   const ViewId dx = attention_backward(attn_module, a, dmid);
@@ -246,8 +257,15 @@ ViewId StageLowering::layer_backward(std::uint32_t attn_module, LayerActivations
 
 ViewId StageLowering::mlp_backward(std::uint32_t module, LayerActivations& a, ViewId dy) {
   const ModuleParameters& p = layout_.of_module[module];
-  const bool selective = s_.plan.recompute.kind == RecomputeKind::kSelective;
-  if (selective && s_.plan.recompute.mlp_act) act_forward(Pass::kRecompute, module, a);
+  const Recompute& recompute = s_.plan.recompute;
+  const bool selective = recompute.kind == RecomputeKind::kSelective;
+  const bool whole = selective && recompute.mlp;
+  if (selective && recompute.layernorm && whole) norm_before(Pass::kRecompute, module, a.mid, &a.mlp_n, &a.mlp_rstd);
+  if (whole) {
+    ViewId same_mask;  // the one of the forward pass is kept
+    mlp_block(Pass::kRecompute, module, a, &same_mask);
+  }
+  if (selective && recompute.mlp_act && !whole) act_forward(Pass::kRecompute, module, a);
   const Tag t = layer_tag(Pass::kInputGrad);
   const ViewId d_o =
       norms_behind() ? norm_backward(segments_.mlp_norm, p, t, {dy, a.mlp_o, a.mlp_rstd}, std::nullopt) : dy;
@@ -256,7 +274,7 @@ ViewId StageLowering::mlp_backward(std::uint32_t module, LayerActivations& a, Vi
   std::vector<ViewId> args = {dact, a.gate_up, dgate_up};
   if (bias_in_activation(s_.model)) args.push_back(store_.weight(*p.in_bias));
   rank_.call(segments_.activation.input_grad, std::move(args), layer_tag(Pass::kInputGrad));
-  if (selective && s_.plan.recompute.layernorm) norm_before(Pass::kRecompute, module, a.mid, &a.mlp_n, &a.mlp_rstd);
+  if (selective && recompute.layernorm && !whole) norm_before(Pass::kRecompute, module, a.mid, &a.mlp_n, &a.mlp_rstd);
   const ViewId dn = column_backward(segments_.gate_up, p, t, dgate_up, a.mlp_n);
   return block_input_gradient(module, dn, a.mid, a.mlp_rstd, dy);
 }

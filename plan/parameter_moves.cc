@@ -177,8 +177,7 @@ void ParameterStore::scatter_unit(std::uint32_t unit, std::uint32_t microbatch) 
     const Tag tag = unit_tag(u, microbatch);
     reduce_replicated(f, whole, tag);
     const char* const what = flat.of_own_heads ? "qk_norm_scatter" : flat.replicated ? "norm_scatter" : "scatter";
-    rank_.call(scatter_segment(u.prefix + what, flat.chunk),
-               {whole, held_gradients(f)}, tag);
+    rank_.call(scatter_segment(u.prefix + what, flat.chunk), {whole, held_gradients(f)}, tag);
   }
 }
 

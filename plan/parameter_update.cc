@@ -52,8 +52,8 @@ void ParameterStore::sum_squares(ViewId sumsq) {
     const bool part = sharding_ == Sharding::kOptimizer;
     const auto own = part ? std::optional(OwnPart{roles_.shards, s_.plan.shards()}) : std::nullopt;
     const std::int64_t n = rank_.at(gradients).type.shape.elements();
-    rank_.call(sum_squares_segment(b_, optimizer_gradient_type(), n, layout_.flats[f].norm_scale, own), {gradients, sumsq},
-               flat_tag(Pass::kOptimizer, f));
+    rank_.call(sum_squares_segment(b_, optimizer_gradient_type(), n, layout_.flats[f].norm_scale, own),
+               {gradients, sumsq}, flat_tag(Pass::kOptimizer, f));
   }
   const std::int64_t model = std::int64_t{s_.plan.tp} * s_.plan.pp;
   const std::int64_t members = sharded() ? model * s_.plan.shards() : model;

@@ -1,8 +1,8 @@
 // The validity rules of a plan: what its framework would refuse, all violations at once, each with the values, the
 // relation that fails and what would work.
 //
-// Sources: Megatron-LM's validate_args, TransformerConfig.__post_init__, parallel_state and schedules.py; for `plain`,
-// what the lowering of this program needs.
+// Sources: Megatron-LM's validate_args, TransformerConfig.__post_init__, parallel_state and schedules.py; those of the
+// other frameworks are in rules_frameworks.cc; for `plain`, what the lowering of this program needs.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ using FieldLocator = std::function<Location(std::string_view field)>;
 // derived, an empty layout that there is none (said by the reader already).
 RuleReport check_rules(const Scenario& scenario, const FieldLocator& locate);
 
-// "plain", "megatron-core"; "gpipe", "1f1b", "interleaved_1f1b"; "none", "full", "selective".
+// The framework's name in plan/frameworks; "gpipe", "1f1b", "interleaved_1f1b"; "none", "full", "selective".
 std::string_view to_string(Framework framework);
 std::string_view to_string(ScheduleKind schedule);
 std::string_view to_string(ContextComm comm);

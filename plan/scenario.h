@@ -15,7 +15,8 @@
 
 namespace stepcast::plan {
 
-enum class Framework : std::uint8_t { kPlain, kMegatronCore };
+// What each does by default, and what it cannot do: plan/frameworks.
+enum class Framework : std::uint8_t { kPlain, kMegatronCore, kTorchtitan, kNanotron, kDeepSpeed };
 enum class ScheduleKind : std::uint8_t { kGpipe, k1F1B, kInterleaved1F1B };
 // How context-parallel ranks see each other's keys: passed on in a ring beside the attention to those at hand, or
 // gathered before it.
@@ -24,6 +25,9 @@ enum class AttentionKind : std::uint8_t { kFused, kUnfused };  // unfused: score
 // Of weight gradients: by their matmul, or by a kernel of its own behind it.
 enum class GradientAccumulation : std::uint8_t { kFused, kSeparate };
 enum class RecomputeKind : std::uint8_t { kNone, kFull, kSelective };
+// Fused: cross-entropy reads the logits in their own type and its gradient takes their place. Unfused: it works on a
+// copy in fp32, and that gradient is cast back.
+enum class HeadLoss : std::uint8_t { kFused, kUnfused };
 
 struct Recompute {
   RecomputeKind kind = RecomputeKind::kNone;
@@ -31,6 +35,15 @@ struct Recompute {
   bool layernorm = false;
   bool mlp_act = false;
   bool core_attn = false;
+  bool mlp = false;  // the whole feed-forward block behind its norm
+  // Full: the layers of a virtual stage that are recomputed, counted in their order there.
+  std::int64_t together = 1;  // so many at once (Megatron's uniform): the input of the first one is kept
+  std::int64_t first = 0;     // only the first so many (Megatron's block); 0: all
+  std::int64_t every = 1;     // only each n-th (torchtitan's selective by layers)
+
+  bool recomputes_layer(std::int64_t index) const {
+    return kind == RecomputeKind::kFull && (first == 0 || index < first) && (index + 1) % every == 0;
+  }
 };
 
 struct Fsdp {
@@ -54,6 +67,7 @@ struct Training {
   program::DType moments = program::DType::kF32;    // of Adam, as stored
   bool master_weights = true;                       // fp32 copy in the optimizer; false when compute is fp32
   AdamSettings adam;
+  HeadLoss head_loss = HeadLoss::kFused;
   double dropout = 0;  // probability, of attention and of what is added to the residual stream
   double init_std = 0.02;
   std::uint64_t seed = 0;
@@ -130,6 +144,7 @@ struct Scenario {
   GradientAccumulation accumulation = GradientAccumulation::kFused;  // stack.gradient_accumulation
   std::string calibration = "auto";
   std::map<std::string, std::string> environment;  // stack.env: NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE, NCCL_MAX_CTAS
+  std::optional<std::int64_t> cuda_connections;    // stack.env: CUDA_DEVICE_MAX_CONNECTIONS, judged only
   std::optional<Jitter> jitter;
   std::optional<Job> job;
   AllocatorKind allocator = AllocatorKind::kExpandable;  // stack.allocator

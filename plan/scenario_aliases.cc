@@ -126,7 +126,18 @@ class Canonicaliser {
       if (alias == "use_distributed_optimizer") return word(is_true ? "1" : "0");
       return word(is_true ? "tp-cp-ep-pp-dp" : "tp-cp-ep-dp-pp");
     }
+    if (alias == "activation_checkpoint" && value.kind == Node::Kind::kMap) return in_recompute_words(value);
     return value;  // the sharding words are expanded with plan.zero itself
+  }
+
+  // torchtitan's section: mode and selective_ac_option, the policy.
+  static Node in_recompute_words(Node value) {
+    const Node* option = value.find("selective_ac_option");
+    if (option == nullptr || value.find("policy") != nullptr) return value;
+    Node policy = *option;
+    value.erase("selective_ac_option");
+    value.set("policy", std::move(policy));
+    return value;
   }
 
   void refuse(const Node& node, const std::string& field, std::string message, std::vector<std::string> help = {}) {

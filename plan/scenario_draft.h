@@ -33,6 +33,9 @@ struct ScenarioDraft {
   void record(std::string field, std::string value, std::string otherwise);
   void refuse(std::string_view field, std::string text, std::vector<std::string> help = {},
               ErrorKind kind = ErrorKind::kInput);
+  // A rule the plan breaks: listed by `check`, and no error of reading.
+  void violate(std::string_view field, std::string text, std::vector<std::string> help = {},
+               ErrorKind kind = ErrorKind::kInput);
 };
 
 // What the model is trained as: config file, overrides or the inline struct (scenario_model.cc). Padding comes later.
@@ -43,11 +46,14 @@ void lay_cluster(ScenarioDraft& draft, config::Node& root);
 void resolve_cluster(ScenarioDraft& draft);
 // Precision, optimizer, batch, seeds (scenario_training.cc); needs nothing else.
 void resolve_training(ScenarioDraft& draft);
-// gpus, degrees, schedule, layout, recompute, padded vocabulary (scenario_plan.cc); needs model, cluster and training.
+// gpus, degrees, schedule, sharding, padded vocabulary (scenario_plan.cc); needs model, cluster and training.
 // Layouts and degrees that do not work out become violations.
 void resolve_plan(ScenarioDraft& draft);
 // dp_shard and dp_replicate, once zero, dp and cp are resolved (scenario_sharding.cc).
 void resolve_shard_groups(ScenarioDraft& draft);
+// Its parts: layout and vp, which need the degrees (scenario_layout.cc); recompute (scenario_recompute.cc).
+void resolve_layout(ScenarioDraft& draft);
+void resolve_recompute(ScenarioDraft& draft);
 // The nodes of the job and the device of each rank (scenario_placement.cc); needs gpus and the cluster.
 void resolve_placement(ScenarioDraft& draft);
 // Whether what joins the nodes adds up: cables, and NICs that are down; needs the nodes of the job and the

@@ -2,12 +2,12 @@
 #include "plan/scenario_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "config/text.h"
+#include "plan/frameworks.h"
 #include "plan/rules.h"
 #include "plan/scenario_aliases.h"
 #include "plan/scenario_draft.h"
@@ -17,23 +17,25 @@ namespace {
 
 constexpr const char* kMissing = "missing required field";  // as config::bind says it
 
+constexpr std::string_view kMegatronFsdp = "megatron-fsdp";  // known, not lowered
+
 // megatron-core@0.12: the version picks nothing yet.
 void resolve_framework(ScenarioDraft& draft) {
-  constexpr std::array<std::string_view, 4> kKnown = {"torchtitan", "nanotron", "deepspeed", "megatron-fsdp"};
   const std::string text = draft.message.has_framework() ? draft.message.framework() : "megatron-core";
   const std::size_t at = text.find('@');
   const std::string name = text.substr(0, at);
   if (at != std::string::npos)
     draft.read.notes.push_back("framework: the version in " + config::printable(text) + " is noted only");
-  if (name == "plain") {
-    draft.read.scenario.framework = Framework::kPlain;
-  } else if (name == "megatron-core" || name == "megatron") {
-    draft.read.scenario.framework = Framework::kMegatronCore;
-  } else if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) {
-    draft.refuse("framework", "framework: " + name, {"supported: megatron-core, plain"}, ErrorKind::kUnsupported);
+  std::vector<std::string> all;
+  for (const FrameworkPreset& preset : framework_presets()) all.emplace_back(preset.name);
+  if (const FrameworkPreset* preset = find_framework(name)) {
+    draft.read.scenario.framework = preset->framework;
+  } else if (name == kMegatronFsdp) {
+    draft.refuse("framework", "framework: " + name,
+                 {"supported: " + config::join(all), "framework: torchtitan with plan.zero: 3 shards alike"},
+                 ErrorKind::kUnsupported);
   } else {
-    std::vector<std::string> all{"megatron-core", "plain"};
-    all.insert(all.end(), kKnown.begin(), kKnown.end());
+    all.emplace_back(kMegatronFsdp);
     const std::vector<std::string> near = config::nearest_names(name, all, 1);
     std::vector<std::string> help{"one of " + config::join(all)};
     if (!near.empty()) help.insert(help.begin(), "did you mean " + near.front() + "?");
@@ -156,6 +158,10 @@ void ScenarioDraft::record(std::string field, std::string value, std::string oth
 
 void ScenarioDraft::refuse(std::string_view field, std::string text, std::vector<std::string> help, ErrorKind kind) {
   problems.add(kind, std::move(text), locate(field), std::move(help));
+}
+
+void ScenarioDraft::violate(std::string_view field, std::string text, std::vector<std::string> help, ErrorKind kind) {
+  read.violations.push_back({kind, std::move(text), locate(field), std::move(help)});
 }
 
 ReadScenario read_scenario(const config::ScenarioSource& source) {

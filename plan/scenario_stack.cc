@@ -7,6 +7,7 @@
 
 #include "base/quantity.h"
 #include "config/text.h"
+#include "plan/frameworks.h"
 #include "plan/scenario_draft.h"
 
 namespace stepcast::plan {
@@ -16,11 +17,26 @@ namespace {
 // by whoever acts on them.
 constexpr std::array<std::string_view, 4> kActing = {"NCCL_ALGO", "NCCL_MAX_CTAS", "NCCL_NVLS_ENABLE", "NCCL_PROTO"};
 
+// CUDA's limit of hardware queues: 1 to 32.
+void resolve_connections(ScenarioDraft& draft, const std::string& text) {
+  const auto queues = config::parse_integer(text);
+  if (!queues || *queues < 1 || *queues > 32) {
+    draft.refuse("stack.env.CUDA_DEVICE_MAX_CONNECTIONS", config::printable(text) + " is no number of queues",
+                 {"a whole number from 1 to 32"});
+    return;
+  }
+  draft.read.scenario.cuda_connections = queues;
+}
+
 void resolve_environment(ScenarioDraft& draft) {
   const auto& given = draft.message.stack().env();
   std::map<std::string, std::string> ordered(given.begin(), given.end());
   std::vector<std::string> idle;
   for (const auto& [name, value] : ordered) {
+    if (name == "CUDA_DEVICE_MAX_CONNECTIONS") {
+      resolve_connections(draft, value);
+      continue;
+    }
     if (std::find(kActing.begin(), kActing.end(), name) == kActing.end()) {
       idle.push_back(config::printable(name));
       continue;
@@ -74,14 +90,25 @@ void resolve_jitter(ScenarioDraft& draft) {
   draft.read.scenario.jitter = jitter;
 }
 
+// Which kernel is not told apart: constants are those of the calibration's stack.
+void resolve_attention(ScenarioDraft& draft) {
+  const FrameworkPreset& preset = preset_of(draft.read.scenario.framework);
+  const auto& given = draft.message.stack();
+  const std::string kernel = given.has_attention() ? given.attention() : std::string(preset.attention);
+  if (kernel == "unfused") draft.read.scenario.attention = AttentionKind::kUnfused;
+  if (given.has_attention() && kernel != "unfused") {
+    draft.read.notes.push_back(
+        "stack.attention: " + kernel +
+        " is simulated as fused attention at the rates of the calibration, as every fused kernel");
+  }
+  draft.record("stack.attention", kernel, std::string(preset.name) + " default");
+}
+
 }  // namespace
 
 void resolve_stack(ScenarioDraft& draft) {
   resolve_environment(draft);
-  if (draft.message.stack().attention() == "unfused") {
-    draft.read.scenario.attention = AttentionKind::kUnfused;
-    draft.record("stack.attention", "unfused", "");
-  }
+  resolve_attention(draft);
   resolve_memory(draft);
   if (draft.message.stack().has_gradient_accumulation()) {
     const std::string& how = draft.message.stack().gradient_accumulation();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "config/text.h"
+#include "plan/frameworks.h"
 #include "plan/scenario_draft.h"
 
 namespace stepcast::plan {
@@ -52,7 +53,9 @@ void resolve_batch(ScenarioDraft& draft) {
 // Accumulated and reduced in one type, fp32 or that of the computation.
 void resolve_gradients(ScenarioDraft& draft, const std::string& compute) {
   const schema::Training::Precision& given = draft.message.training().precision();
-  const std::string grads = given.has_grads() ? given.grads() : "fp32";
+  const FrameworkPreset& preset = preset_of(draft.read.scenario.framework);
+  const bool half = preset.half_gradients && compute == "bf16";
+  const std::string grads = given.has_grads() ? given.grads() : half ? "bf16" : "fp32";
   const std::string reduce = given.has_grad_reduce() ? given.grad_reduce() : grads;
   draft.read.scenario.training.gradients = grads == "bf16" ? DType::kBf16 : DType::kF32;
   if (grads == "bf16" && compute == "fp32") {
@@ -63,7 +66,7 @@ void resolve_gradients(ScenarioDraft& draft, const std::string& compute) {
     draft.refuse("training.precision.grad_reduce", "gradients in " + grads + " reduced in " + reduce,
                  {"supported: grad_reduce: " + grads}, ErrorKind::kUnsupported);
   }
-  draft.record("training.precision.grads", grads, "default");
+  draft.record("training.precision.grads", grads, std::string(preset.name) + " default");
   draft.record("training.precision.grad_reduce", reduce, "derived: as grads");
 }
 
@@ -71,15 +74,9 @@ void resolve_precision(ScenarioDraft& draft) {
   const schema::Training::Precision& given = draft.message.training().precision();
   Training& training = draft.read.scenario.training;
   const std::string compute = given.has_compute() ? given.compute() : "bf16";
-  const std::string params = given.has_params() ? given.params() : compute;
   training.compute = compute == "fp32" ? DType::kF32 : DType::kBf16;
   training.master_weights = training.compute == DType::kBf16;
-  if (params != compute) {
-    draft.refuse("training.precision.params", "parameters in " + params + " with compute in " + compute,
-                 {"supported: params: " + compute}, ErrorKind::kUnsupported);
-  }
   draft.record("training.precision.compute", compute, "default");
-  draft.record("training.precision.params", params, "derived: as compute");
   resolve_gradients(draft, compute);
 }
 
@@ -136,6 +133,12 @@ void resolve_training(ScenarioDraft& draft) {
   const models::Architecture& model = draft.read.scenario.model;
   training.dropout = given.has_dropout() ? given.dropout() : model.dropout;
   if (given.has_seed()) training.seed = static_cast<std::uint64_t>(given.seed());
+  const FrameworkPreset& preset = preset_of(draft.read.scenario.framework);
+  const std::string loss = given.has_lm_head_loss()               ? given.lm_head_loss()
+                           : preset.head_loss == HeadLoss::kFused ? "fused_vocab_parallel"
+                                                                  : "unfused";
+  training.head_loss = loss == "unfused" ? HeadLoss::kUnfused : HeadLoss::kFused;
+  draft.record("training.lm_head_loss", loss, std::string(preset.name) + " default");
   draft.record("training.seed", std::to_string(training.seed), "default");
   draft.record("training.dropout", config::number_text(training.dropout),
                model.dropout > 0 ? "model " + config::printable(model.name) : "default");

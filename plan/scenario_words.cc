@@ -1,9 +1,10 @@
 // The words of the scenario file for what a plan chooses.
+#include "plan/frameworks.h"
 #include "plan/rules.h"
 
 namespace stepcast::plan {
 
-std::string_view to_string(Framework framework) { return framework == Framework::kPlain ? "plain" : "megatron-core"; }
+std::string_view to_string(Framework framework) { return preset_of(framework).name; }
 
 std::string_view to_string(ScheduleKind schedule) {
   switch (schedule) {

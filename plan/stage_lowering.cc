@@ -179,6 +179,7 @@ void StageLowering::backward_pass(const PassItem& p) {
   const Key key{p.chunk, p.microbatch};
   std::optional<ViewId> dy;
   if (const auto received = output_gradient_.find(key); received != output_gradient_.end()) dy = received->second;
+  const std::size_t layers = layers_[key].size();  // of the virtual stage
   for (std::size_t i = layout_.modules.size(); i-- > 0;) {
     const auto m = static_cast<std::uint32_t>(i);
     const Module& module = layout_.modules[m];
@@ -199,12 +200,30 @@ void StageLowering::backward_pass(const PassItem& p) {
       done(m);
       continue;
     }
-    layer_ = module.layer;
     std::vector<LayerActivations>& kept = layers_.at(key);
+    const bool last_of_group =
+        kept.size() == layers || static_cast<std::int64_t>(kept.size()) % s_.plan.recompute.together == 0;
+    if (last_of_group && s_.plan.recompute.recomputes_layer(static_cast<std::int64_t>(kept.size()) - 1)) {
+      recompute_layers(m, kept);
+    }
+    layer_ = module.layer;
     dy = layer_backward(m, kept.back(), *dy);
     kept.pop_back();
   }
   input_gradient_[key] = *dy;
+}
+
+// Layers of a virtual stage are neighbours in the list of modules, two modules each.
+void StageLowering::recompute_layers(std::uint32_t module, std::vector<LayerActivations>& kept) {
+  const auto together = static_cast<std::size_t>(s_.plan.recompute.together);
+  const std::size_t last = kept.size() - 1;
+  const std::size_t first = last / together * together;
+  ViewId x = kept[first].x;
+  for (std::size_t i = first; i <= last; ++i) {
+    const std::uint32_t attn_module = module - 2 * static_cast<std::uint32_t>(last - i);
+    layer_ = layout_.modules[attn_module].layer;
+    kept[i] = forward_layer(Pass::kRecompute, attn_module, x, &x);
+  }
 }
 
 void StageLowering::done(std::uint32_t module) {

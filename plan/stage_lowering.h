@@ -27,6 +27,7 @@ struct LayerActivations {
 
 struct HeadActivations {
   program::ViewId x, n, rstd, logits, max, sums;
+  program::ViewId logits_fp32;  // of an unfused loss
 };
 
 struct TokenViews {
@@ -74,12 +75,16 @@ class StageLowering {
   program::ViewId row_forward(program::Pass pass, const DecoderSegments::Projection& p, const ModuleParameters& m,
                               program::ViewId a, program::ViewId residual, const char* name, program::ViewId* mask);
   program::ViewId mlp_forward(program::Pass pass, std::uint32_t module, LayerActivations& a);
+  // Behind the norm; `mask` becomes that of its dropout.
+  program::ViewId mlp_block(program::Pass pass, std::uint32_t module, LayerActivations& a, program::ViewId* mask);
   void norm_forward(program::Pass pass, std::uint32_t module, program::ViewId x, program::ViewId* n,
                     program::ViewId* rstd);
   void core_forward(program::Pass pass, LayerActivations& a);
   void act_forward(program::Pass pass, std::uint32_t module, LayerActivations& a);
   HeadActivations head_forward(std::uint32_t module, program::ViewId x);
   program::ViewId head_backward(std::uint32_t module, const HeadActivations& a);
+  // The forward passes of the layers that are recomputed with the last of `kept`, whose attention is `module`.
+  void recompute_layers(std::uint32_t module, std::vector<LayerActivations>& kept);
   program::ViewId layer_backward(std::uint32_t attn_module, LayerActivations a, program::ViewId dy);
   program::ViewId mlp_backward(std::uint32_t module, LayerActivations& a, program::ViewId dy);
   program::ViewId attention_backward(std::uint32_t module, LayerActivations& a, program::ViewId dy);

@@ -10,11 +10,16 @@
 namespace stepcast::report {
 std::string recompute_text(const plan::Recompute& recompute) {
   if (recompute.kind == plan::RecomputeKind::kNone) return "none";
-  if (recompute.kind == plan::RecomputeKind::kFull) return "full";
+  if (recompute.kind == plan::RecomputeKind::kFull) {
+    if (recompute.every > 1) return fmt::format("full[every {}]", recompute.every);
+    if (recompute.first > 0) return fmt::format("full[block {}]", recompute.first);
+    return recompute.together > 1 ? fmt::format("full[uniform {}]", recompute.together) : "full";
+  }
   std::vector<std::string> modules;
   if (recompute.core_attn) modules.emplace_back("core_attn");
   if (recompute.layernorm) modules.emplace_back("layernorm");
   if (recompute.mlp_act) modules.emplace_back("mlp_act");
+  if (recompute.mlp) modules.emplace_back("mlp");
   return "selective[" + joined(modules, ",") + "]";
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "models/architecture.h"
+#include "models/utilisation.h"
 #include "plan/lowering.h"
 #include "program/ops/rules.h"
 #include "report/simulation_parts.h"
@@ -60,7 +61,8 @@ void fill_throughput(SimulationReport& r, const SimulationInputs& in) {
   r.flops_per_token = {flops.full, flops.causal};
   r.peak_tflops = peak_of(s).value * 1e-12;
   r.model_tflops_per_gpu = {flops.full * r.tokens_per_s_per_gpu * 1e-12, flops.causal * r.tokens_per_s_per_gpu * 1e-12};
-  r.mfu = {r.model_tflops_per_gpu.full / r.peak_tflops, r.model_tflops_per_gpu.causal / r.peak_tflops};
+  r.mfu = {models::utilisation(r.model_tflops_per_gpu.full, 1, r.peak_tflops),
+           models::utilisation(r.model_tflops_per_gpu.causal, 1, r.peak_tflops)};
   double executed = 0;
   for (const sim::ClassResult& c : in.prediction.classes) {
     const program::Program& p = in.program.program();

@@ -146,6 +146,7 @@ TEST(Bf16Plans, StayCloseToTheSingleRank) {
         .pp = 2,
         .accumulation = plan::GradientAccumulation::kSeparate,
         .gradients = program::DType::kBf16},
+        TinyPlan{.name = "tp2_unfused_loss", .tp = 2, .head_loss = plan::HeadLoss::kUnfused},
         TinyPlan{.name = "gpt_tp2_sp",
         .tp = 2,
         .sequence_parallel = true,

@@ -8,12 +8,34 @@
 
 namespace stepcast::plan::testing {
 
-inline std::vector<TinyPlan> llama_plans() {
+// What is recomputed, in the ways that lower differently.
+inline std::vector<TinyPlan> recompute_plans() {
   const Recompute full{RecomputeKind::kFull, false, false, false};
   const Recompute norms{RecomputeKind::kSelective, true, false, false};
   const Recompute act{RecomputeKind::kSelective, false, true, false};
   const Recompute core{RecomputeKind::kSelective, false, false, true};
   const Recompute all_modules{RecomputeKind::kSelective, true, true, true};
+  const Recompute mlp{.kind = RecomputeKind::kSelective, .mlp = true};
+  const Recompute mlp_and_norms{.kind = RecomputeKind::kSelective, .layernorm = true, .mlp = true};
+  const Recompute uniform3{.kind = RecomputeKind::kFull, .together = 3};  // of four layers: three and one
+  const Recompute block1{.kind = RecomputeKind::kFull, .first = 1};
+  const Recompute every2{.kind = RecomputeKind::kFull, .every = 2};
+  return {
+      {.name = "recompute_full", .dp = 2, .recompute = full},
+      {.name = "recompute_norms", .tp = 2, .sequence_parallel = true, .recompute = norms},
+      {.name = "recompute_act", .dp = 2, .recompute = act},
+      {.name = "recompute_core", .pp = 2, .recompute = core},
+      {.name = "recompute_all_modules", .tp = 2, .sequence_parallel = true, .recompute = all_modules},
+      {.name = "recompute_mlp", .tp = 2, .sequence_parallel = true, .recompute = mlp},
+      {.name = "recompute_mlp_and_norms", .dp = 2, .recompute = mlp_and_norms},
+      {.name = "recompute_uniform3", .dp = 2, .recompute = uniform3},
+      {.name = "recompute_block1", .pp = 2, .recompute = block1},
+      {.name = "recompute_every2_zero3", .dp = 2, .zero = 3, .recompute = every2},
+      {.name = "recompute_full_tp2_pp2", .tp = 2, .pp = 2, .recompute = full},
+  };
+}
+
+inline std::vector<TinyPlan> llama_plans() {
   return {
       {.name = "single"},
       {.name = "dp2", .dp = 2},
@@ -79,12 +101,6 @@ inline std::vector<TinyPlan> llama_plans() {
       {.name = "dp2_tp2_sp_pp2_zero1", .dp = 2, .tp = 2, .sequence_parallel = true, .pp = 2, .zero = 1},
       {.name = "accumulation4", .dp = 2},  // 8 sequences over 2 ranks: 4 microbatches each
       {.name = "micro_batch2", .dp = 2, .micro_batch = 2},
-      {.name = "recompute_full", .dp = 2, .recompute = full},
-      {.name = "recompute_norms", .tp = 2, .sequence_parallel = true, .recompute = norms},
-      {.name = "recompute_act", .dp = 2, .recompute = act},
-      {.name = "recompute_core", .pp = 2, .recompute = core},
-      {.name = "recompute_all_modules", .tp = 2, .sequence_parallel = true, .recompute = all_modules},
-      {.name = "recompute_full_tp2_pp2", .tp = 2, .pp = 2, .recompute = full},
       {.name = "uneven", .pp = 2, .layout = {1, 3}},
       {.name = "uneven_no_layers_last", .pp = 2, .layout = {4, 0}},
       {.name = "tied", .dp = 2, .tied = true},
@@ -104,7 +120,7 @@ inline std::vector<TinyPlan> llama_plans() {
       {.name = "cp2_dp2_zero2", .dp = 2, .zero = 2, .cp = 2},
       {.name = "cp2_dp2_zero3", .dp = 2, .zero = 3, .cp = 2},
       {.name = "cp2_pp2_micro_batch2", .pp = 2, .micro_batch = 2, .cp = 2},
-      {.name = "cp4_recompute_core", .recompute = core, .cp = 4},
+      {.name = "cp4_recompute_core", .recompute = {RecomputeKind::kSelective, false, false, true}, .cp = 4},
       {.name = "cp2_allgather", .cp = 2, .cp_comm = ContextComm::kAllGather},
       {.name = "cp4_allgather", .cp = 4, .cp_comm = ContextComm::kAllGather},
       {.name = "cp2_tp2_allgather", .tp = 2, .cp = 2, .cp_comm = ContextComm::kAllGather},
@@ -170,6 +186,8 @@ inline std::vector<TinyPlan> gpt_plans() {
   add(with(gpt, [&](TinyPlan& p) { p.tp = 2, p.sequence_parallel = true, p.recompute = core; }), "gpt_recompute_core");
   add(with(gpt, [&](TinyPlan& p) { p.tp = 2, p.recompute = all_modules; }), "gpt_recompute_all_modules");
   add(with(dropout, [&](TinyPlan& p) { p.dp = 2, p.recompute = all_modules; }), "gpt_fused_recompute_all_modules");
+  const Recompute mlp{.kind = RecomputeKind::kSelective, .mlp = true};
+  add(with(gpt, [&](TinyPlan& p) { p.tp = 2, p.recompute = mlp; }), "gpt_recompute_mlp");
   add(with(gpt, [](TinyPlan& p) { p.tp = 2, p.sequence_parallel = true, p.micro_batch = 2; }), "gpt_micro_batch2");
   add(with(gpt, [](TinyPlan& p) { p.tp = 2, p.pp = 2, p.tied = true; }), "gpt_tied_tp2_pp2");
   add(with(gpt, [](TinyPlan& p) { p.pp = 2, p.vp = 2; }), "gpt_pp2_vp2");
@@ -225,6 +243,7 @@ inline std::vector<TinyPlan> dense_plans() {
 
 inline std::vector<TinyPlan> plan_table() {
   std::vector<TinyPlan> table = llama_plans();
+  for (TinyPlan& p : recompute_plans()) table.push_back(std::move(p));
   for (TinyPlan& p : gpt_plans()) table.push_back(std::move(p));
   for (TinyPlan& p : dense_plans()) table.push_back(std::move(p));
   return table;

@@ -284,7 +284,7 @@ TEST(Environment, KeepsWhatActsAndNotesTheRest) {
   EXPECT_EQ(read.scenario.environment,
             (std::map<std::string, std::string>{{"NCCL_ALGO", "Ring"}, {"NCCL_NVLS_ENABLE", "0"}}));
   ASSERT_EQ(read.notes.size(), 1u);
-  EXPECT_EQ(read.notes[0], "stack.env: without influence here: CUDA_DEVICE_MAX_CONNECTIONS, NCCL_DEBUG");
+  EXPECT_EQ(read.notes[0], "stack.env: without influence here: NCCL_DEBUG");
   EXPECT_TRUE(read_tiny({"stack.env={NCCL_PROTO: LL128, NCCL_MAX_CTAS: 8}"}).notes.empty());
   EXPECT_EQ(exit_code_of(kTiny, {"stack.env={NCCL_ALGO: [Ring]}"}), 3);
 }

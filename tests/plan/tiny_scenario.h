@@ -60,6 +60,7 @@ struct TinyPlan {
   GradientAccumulation accumulation = GradientAccumulation::kFused;
   bool tp_overlap = true;
   program::DType gradients = program::DType::kF32;
+  HeadLoss head_loss = HeadLoss::kFused;
 };
 
 // Learning rate 1e-3, betas 0.9 and 0.95, eps 1e-8, initial std 0.02, clipping at norm 1.
@@ -114,6 +115,7 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   if (p.gradients != program::DType::kF32) s.training.gradients = p.gradients;
   s.attention = p.attention;
   s.accumulation = p.accumulation;
+  s.training.head_loss = p.head_loss;
   s.plan.tp = p.tp;
   s.plan.pp = p.pp;
   s.plan.vp = p.vp;

@@ -1,0 +1,64 @@
+// Rules of splitting a sequence: context parallelism and sequence parallelism.
+#include <utility>
+
+#include "plan/rule_context.h"
+
+namespace stepcast::plan {
+namespace {
+
+// A member holds two of 2 * cp equal parts of a sequence.
+bool shares_are_whole(const RuleContext& c) {
+  return c.plan.cp == 1 || c.scenario.training.sequence_length % (2 * c.plan.cp) == 0;
+}
+
+void check_context_parallel(RuleContext& c) {
+  if (c.plan.cp > 1) {
+    const auto not_yet = [&](const char* what, const char* help) {
+      c.violate("plan.cp", "cp " + text_of(c.plan.cp) + " with " + what, {"cp 1", help}, ErrorKind::kUnsupported);
+    };
+    if (c.scenario.training.dropout > 0) not_yet("dropout", "training.dropout: 0");
+    if (c.scenario.attention == AttentionKind::kUnfused) not_yet("unfused attention", "stack.attention: flash2");
+    if (c.scenario.model.positions != models::PositionKind::kRotary)
+      not_yet("positions other than rotary", "a rotary model");
+  }
+  if (shares_are_whole(c)) return;
+  const std::int64_t sequence = c.scenario.training.sequence_length;
+  const std::int64_t parts = 2 * std::int64_t{c.plan.cp};
+  const std::int64_t below = sequence / parts * parts;
+  std::vector<std::string> help;
+  if (sequence % 2 == 0) help.push_back("cp " + list_of(divisors(sequence / 2, c.scenario.gpus)));
+  help.push_back("sequence_length " + (below > 0 ? text_of(below) + " or " : "") + text_of(below + parts));
+  c.violate("plan.cp",
+            "sequence_length " + text_of(sequence) + " does not divide by 2 * cp = " + text_of(parts) +
+                ": each member holds two of that many equal parts",
+            std::move(help));
+}
+
+// Megatron-Core and torchtitan split every sequence; others the tokens of a microbatch.
+void check_sequence_parallel(RuleContext& c) {
+  if (!c.plan.sequence_parallel || !shares_are_whole(c)) return;
+  const std::int64_t sequence = c.scenario.training.sequence_length / c.plan.cp;
+  const std::string name = c.plan.cp > 1 ? "sequence_length / cp" : "sequence_length";
+  const std::vector<std::string> help{"sequence_parallel: false", "tp " + list_of(divisors(sequence, c.scenario.gpus))};
+  if (c.preset.shards_whole_sequences) {
+    if (sequence % c.plan.tp == 0) return;
+    c.violate("plan.sequence_parallel",
+              name + (c.plan.cp > 1 ? " = " : " ") + text_of(sequence) + " does not divide by tp " + text_of(c.plan.tp),
+              help);
+    return;
+  }
+  const std::int64_t tokens = sequence * c.plan.micro_batch_size;
+  if (tokens % c.plan.tp == 0) return;
+  c.violate("plan.sequence_parallel",
+            name + " * micro_batch_size = " + text_of(tokens) + " tokens do not divide by tp " + text_of(c.plan.tp),
+            help);
+}
+
+}  // namespace
+
+void check_sequence_rules(RuleContext& c) {
+  check_context_parallel(c);
+  check_sequence_parallel(c);
+}
+
+}  // namespace stepcast::plan
