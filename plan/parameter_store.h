@@ -5,7 +5,23 @@
 //
 // Persistent bytes per parameter (bf16 weights, f32 gradients, f32 master and moments; d = dp): plain DP 18, ZeRO-1 6 +
 // 12/d, ZeRO-2 2 + 16/d, ZeRO-3 18/d (Megatron-LM docs/dist_optimizer.md; Rajbhandari et al. 2020, arXiv:1910.02054).
-// With bf16 gradients 2 less; without sharding the optimizer then keeps an fp32 copy of them while it runs.
+//
+// ZeRO-1 reduces, updates and gathers in place, each rank at its own part: no staging. ZeRO-2 reduces every
+// microbatch's bucket into the sharded sum and frees it (DeepSpeed's stage 2, which copies gradients into one or two
+// such buckets); without overlap the backward pass waits for each reduction. A bucket that spans chunks (norms under
+// tp) stays open over several microbatches of an interleaved schedule. Sums over tp and tied tables are of the shards,
+// once, at the end. ZeRO-3 gathers into a ring of prefetch + 1 units, whose reuse is the limit, at any depth.
+//
+// HSDP sums the copies of a shard behind the scatter, on the same stream: per bucket under ZeRO-1 (Megatron-Core's
+// several optimizer instances), in place on the own part; per microbatch under ZeRO-2 and ZeRO-3 (as FSDP2, which has a
+// stream of its own for it).
+//
+// Updated weights are gathered behind the whole update, which is one fused kernel in every stack, and exposed. With
+// overlap.param_gather a step begins with the gathers that its predecessor left: each bucket's is issued when the one
+// before it is first used, joined to the compute stream as torch.distributed does (Megatron-Core's forward hooks).
+//
+// Gradients are accumulated and reduced in one type, f32 or bf16; moments are stored in either. Unsharded
+// bf16 gradients are widened once a step into an fp32 copy that lives while the optimizer runs.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,92 @@
 
 namespace stepcast::plan::testing {
 
+inline std::vector<TinyPlan> degree_plans() {
+  return {
+      {.name = "single"},
+      {.name = "dp2", .dp = 2},
+      {.name = "dp4", .dp = 4},
+      {.name = "dp2_no_overlap", .dp = 2, .overlap = false},
+      {.name = "tp2", .tp = 2},
+      {.name = "tp2_sp", .tp = 2, .sequence_parallel = true},
+      {.name = "tp4", .tp = 4},
+      {.name = "tp4_sp", .tp = 4, .sequence_parallel = true},
+      {.name = "pp2_gpipe", .pp = 2, .schedule = ScheduleKind::kGpipe},
+      {.name = "pp2_1f1b", .pp = 2},
+      {.name = "pp4_gpipe", .pp = 4, .schedule = ScheduleKind::kGpipe},
+      {.name = "pp4_1f1b", .pp = 4},
+      {.name = "pp2_vp2", .pp = 2, .vp = 2},
+      {.name = "pp4_vp2", .pp = 4, .vp = 2, .layout = {0, 1, 0, 1, 1, 0, 1, 0}},
+      {.name = "dp2_tp2", .dp = 2, .tp = 2},
+      {.name = "dp2_pp2", .dp = 2, .pp = 2},
+      {.name = "tp2_pp2", .tp = 2, .pp = 2},
+      {.name = "tp2_sp_pp2_vp2", .tp = 2, .sequence_parallel = true, .pp = 2, .vp = 2},
+      {.name = "dp2_tp2_pp2", .dp = 2, .tp = 2, .pp = 2},
+      {.name = "accumulation4", .dp = 2},  // 8 sequences over 2 ranks: 4 microbatches each
+      {.name = "micro_batch2", .dp = 2, .micro_batch = 2},
+      {.name = "uneven", .pp = 2, .layout = {1, 3}},
+      {.name = "uneven_no_layers_last", .pp = 2, .layout = {4, 0}},
+      {.name = "tied", .dp = 2, .tied = true},
+      {.name = "tied_pp2", .pp = 2, .tied = true},
+      {.name = "tied_tp2_pp2", .tp = 2, .pp = 2, .tied = true},
+  };
+}
+
+// ZeRO-1 to ZeRO-3, HSDP, and what they overlap.
+inline std::vector<TinyPlan> sharded_plans() {
+  return {
+      {.name = "dp2_zero1", .dp = 2, .zero = 1},
+      {.name = "dp4_zero1", .dp = 4, .zero = 1},
+      {.name = "dp2_zero2", .dp = 2, .zero = 2},  // 4 microbatches, each reduced into the sharded sum
+      {.name = "dp4_zero2", .dp = 4, .zero = 2},
+      {.name = "dp2_zero2_no_overlap", .dp = 2, .zero = 2, .overlap = false},
+      {.name = "dp2_zero2_one_bucket", .dp = 2, .zero = 2, .bucket_elements = 0},
+      {.name = "dp2_tp2_zero2", .dp = 2, .tp = 2, .zero = 2},
+      {.name = "dp2_tp2_sp_zero2", .dp = 2, .tp = 2, .sequence_parallel = true, .zero = 2},
+      {.name = "dp2_pp2_zero2", .dp = 2, .pp = 2, .zero = 2},
+      {.name = "dp2_tp2_sp_pp2_vp2_zero2", .dp = 2, .tp = 2, .sequence_parallel = true, .pp = 2, .vp = 2, .zero = 2},
+      {.name = "dp2_zero2_micro_batch2", .dp = 2, .zero = 2, .micro_batch = 2},
+      {.name = "dp2_zero3_ring2", .dp = 2, .zero = 3},
+      {.name = "dp2_zero3_ring1", .dp = 2, .zero = 3, .prefetch = 0},
+      {.name = "dp4_zero3_keep", .dp = 4, .zero = 3, .reshard = false},
+      {.name = "dp2_zero3_keep_ring1", .dp = 2, .zero = 3, .reshard = false, .prefetch = 0},
+      {.name = "hsdp2x2_zero3", .dp = 4, .zero = 3, .replicate = 2},
+      {.name = "hsdp2x2_zero3_keep", .dp = 4, .zero = 3, .reshard = false, .replicate = 2},
+      {.name = "hsdp2x2_zero2", .dp = 4, .zero = 2, .replicate = 2},
+      {.name = "hsdp2x2_zero1", .dp = 4, .zero = 1, .replicate = 2},
+      {.name = "hsdp2x2_zero1_no_overlap", .dp = 4, .zero = 1, .overlap = false, .replicate = 2},
+      {.name = "hsdp2x2_tp2_sp_zero1", .dp = 4, .tp = 2, .sequence_parallel = true, .zero = 1, .replicate = 2},
+      {.name = "hsdp2x2_pp2_zero1", .dp = 4, .pp = 2, .zero = 1, .replicate = 2},
+      {.name = "tied_hsdp2x2_pp2_zero1", .dp = 4, .pp = 2, .zero = 1, .tied = true, .replicate = 2},
+      {.name = "dp2_zero3_ring3", .dp = 2, .zero = 3, .prefetch = 2},
+      {.name = "dp2_zero1_gather_ahead", .dp = 2, .zero = 1, .gather_ahead = true},
+      {.name = "dp4_zero1_gather_ahead_one_bucket", .dp = 4, .zero = 1, .bucket_elements = 0, .gather_ahead = true},
+      {.name = "dp2_zero2_gather_ahead", .dp = 2, .zero = 2, .gather_ahead = true},
+      {.name = "dp2_tp2_sp_zero1_gather_ahead",
+       .dp = 2,
+       .tp = 2,
+       .sequence_parallel = true,
+       .zero = 1,
+       .gather_ahead = true},
+      {.name = "dp2_pp2_vp2_zero1_gather_ahead", .dp = 2, .pp = 2, .vp = 2, .zero = 1, .gather_ahead = true},
+      {.name = "tied_dp2_pp2_zero1_gather_ahead", .dp = 2, .pp = 2, .zero = 1, .tied = true, .gather_ahead = true},
+      {.name = "tied_dp2_zero1_gather_ahead", .dp = 2, .zero = 1, .tied = true, .gather_ahead = true},
+      {.name = "hsdp2x2_zero1_gather_ahead", .dp = 4, .zero = 1, .replicate = 2, .gather_ahead = true},
+      {.name = "dp2_tp2_sp_zero1", .dp = 2, .tp = 2, .sequence_parallel = true, .zero = 1},
+      {.name = "dp2_tp2_sp_zero3", .dp = 2, .tp = 2, .sequence_parallel = true, .zero = 3},
+      {.name = "dp2_pp2_zero1", .dp = 2, .pp = 2, .zero = 1},
+      {.name = "dp2_pp2_zero3", .dp = 2, .pp = 2, .zero = 3},
+      {.name = "dp2_tp2_sp_pp2_zero1", .dp = 2, .tp = 2, .sequence_parallel = true, .pp = 2, .zero = 1},
+      {.name = "tied_dp2_pp2_zero1", .dp = 2, .pp = 2, .zero = 1, .tied = true},
+      {.name = "tied_dp2_zero2", .dp = 2, .zero = 2, .tied = true},
+      {.name = "tied_dp2_pp2_zero2", .dp = 2, .pp = 2, .zero = 2, .tied = true},
+      {.name = "separate_dp2", .dp = 2, .accumulation = GradientAccumulation::kSeparate},
+      {.name = "separate_dp2_zero3", .dp = 2, .zero = 3, .accumulation = GradientAccumulation::kSeparate},
+      {.name = "blocking_tp2_pp2", .tp = 2, .pp = 2, .tp_overlap = false},
+      {.name = "blocking_tp2_sp", .tp = 2, .sequence_parallel = true, .tp_overlap = false},
+  };
+}
+
 // What is recomputed, in the ways that lower differently.
 inline std::vector<TinyPlan> recompute_plans() {
   const Recompute full{RecomputeKind::kFull, false, false, false};
@@ -35,84 +121,10 @@ inline std::vector<TinyPlan> recompute_plans() {
   };
 }
 
-inline std::vector<TinyPlan> llama_plans() {
+inline std::vector<TinyPlan> context_plans() {
+  const Recompute core{RecomputeKind::kSelective, false, false, true};
   return {
-      {.name = "single"},
-      {.name = "dp2", .dp = 2},
-      {.name = "dp4", .dp = 4},
-      {.name = "dp2_no_overlap", .dp = 2, .overlap = false},
-      {.name = "tp2", .tp = 2},
-      {.name = "tp2_sp", .tp = 2, .sequence_parallel = true},
-      {.name = "tp4", .tp = 4},
-      {.name = "tp4_sp", .tp = 4, .sequence_parallel = true},
-      {.name = "pp2_gpipe", .pp = 2, .schedule = ScheduleKind::kGpipe},
-      {.name = "pp2_1f1b", .pp = 2},
-      {.name = "pp4_gpipe", .pp = 4, .schedule = ScheduleKind::kGpipe},
-      {.name = "pp4_1f1b", .pp = 4},
-      {.name = "pp2_vp2", .pp = 2, .vp = 2},
-      {.name = "pp4_vp2", .pp = 4, .vp = 2, .layout = {0, 1, 0, 1, 1, 0, 1, 0}},
-      {.name = "dp2_zero1", .dp = 2, .zero = 1},
-      {.name = "dp4_zero1", .dp = 4, .zero = 1},
-      {.name = "dp2_zero2", .dp = 2, .zero = 2},  // 4 microbatches, each reduced into the sharded sum
-      {.name = "dp4_zero2", .dp = 4, .zero = 2},
-      {.name = "dp2_zero2_no_overlap", .dp = 2, .zero = 2, .overlap = false},
-      {.name = "dp2_zero2_one_bucket", .dp = 2, .zero = 2, .bucket_elements = 0},
-      {.name = "dp2_tp2_zero2", .dp = 2, .tp = 2, .zero = 2},
-      {.name = "dp2_tp2_sp_zero2", .dp = 2, .tp = 2, .sequence_parallel = true, .zero = 2},
-      {.name = "dp2_pp2_zero2", .dp = 2, .pp = 2, .zero = 2},
-      {.name = "dp2_tp2_sp_pp2_vp2_zero2", .dp = 2, .tp = 2, .sequence_parallel = true, .pp = 2, .vp = 2, .zero = 2},
-      {.name = "dp2_zero2_micro_batch2", .dp = 2, .zero = 2, .micro_batch = 2},
-      {.name = "dp2_zero3_ring2", .dp = 2, .zero = 3},
-      {.name = "dp2_zero3_ring1", .dp = 2, .zero = 3, .prefetch = 0},
-      {.name = "dp4_zero3_keep", .dp = 4, .zero = 3, .reshard = false},
-      {.name = "dp2_zero3_keep_ring1", .dp = 2, .zero = 3, .reshard = false, .prefetch = 0},
-      {.name = "hsdp2x2_zero3", .dp = 4, .zero = 3, .replicate = 2},
-      {.name = "hsdp2x2_zero3_keep", .dp = 4, .zero = 3, .reshard = false, .replicate = 2},
-      {.name = "hsdp2x2_zero2", .dp = 4, .zero = 2, .replicate = 2},
-      {.name = "hsdp2x2_zero1", .dp = 4, .zero = 1, .replicate = 2},
-      {.name = "hsdp2x2_zero1_no_overlap", .dp = 4, .zero = 1, .overlap = false, .replicate = 2},
-      {.name = "hsdp2x2_tp2_sp_zero1", .dp = 4, .tp = 2, .sequence_parallel = true, .zero = 1, .replicate = 2},
       {.name = "hsdp2x2_cp2_zero3", .dp = 2, .zero = 3, .cp = 2, .replicate = 2},
-      {.name = "hsdp2x2_pp2_zero1", .dp = 4, .pp = 2, .zero = 1, .replicate = 2},
-      {.name = "tied_hsdp2x2_pp2_zero1", .dp = 4, .pp = 2, .zero = 1, .tied = true, .replicate = 2},
-      {.name = "dp2_zero3_ring3", .dp = 2, .zero = 3, .prefetch = 2},
-      {.name = "dp2_zero1_gather_ahead", .dp = 2, .zero = 1, .gather_ahead = true},
-      {.name = "dp4_zero1_gather_ahead_one_bucket", .dp = 4, .zero = 1, .bucket_elements = 0, .gather_ahead = true},
-      {.name = "dp2_zero2_gather_ahead", .dp = 2, .zero = 2, .gather_ahead = true},
-      {.name = "dp2_tp2_sp_zero1_gather_ahead",
-       .dp = 2,
-       .tp = 2,
-       .sequence_parallel = true,
-       .zero = 1,
-       .gather_ahead = true},
-      {.name = "dp2_pp2_vp2_zero1_gather_ahead", .dp = 2, .pp = 2, .vp = 2, .zero = 1, .gather_ahead = true},
-      {.name = "tied_dp2_pp2_zero1_gather_ahead", .dp = 2, .pp = 2, .zero = 1, .tied = true, .gather_ahead = true},
-      {.name = "tied_dp2_zero1_gather_ahead", .dp = 2, .zero = 1, .tied = true, .gather_ahead = true},
-      {.name = "hsdp2x2_zero1_gather_ahead", .dp = 4, .zero = 1, .replicate = 2, .gather_ahead = true},
-      {.name = "dp2_tp2", .dp = 2, .tp = 2},
-      {.name = "dp2_tp2_sp_zero1", .dp = 2, .tp = 2, .sequence_parallel = true, .zero = 1},
-      {.name = "dp2_tp2_sp_zero3", .dp = 2, .tp = 2, .sequence_parallel = true, .zero = 3},
-      {.name = "dp2_pp2", .dp = 2, .pp = 2},
-      {.name = "dp2_pp2_zero1", .dp = 2, .pp = 2, .zero = 1},
-      {.name = "dp2_pp2_zero3", .dp = 2, .pp = 2, .zero = 3},
-      {.name = "tp2_pp2", .tp = 2, .pp = 2},
-      {.name = "tp2_sp_pp2_vp2", .tp = 2, .sequence_parallel = true, .pp = 2, .vp = 2},
-      {.name = "dp2_tp2_pp2", .dp = 2, .tp = 2, .pp = 2},
-      {.name = "dp2_tp2_sp_pp2_zero1", .dp = 2, .tp = 2, .sequence_parallel = true, .pp = 2, .zero = 1},
-      {.name = "accumulation4", .dp = 2},  // 8 sequences over 2 ranks: 4 microbatches each
-      {.name = "micro_batch2", .dp = 2, .micro_batch = 2},
-      {.name = "uneven", .pp = 2, .layout = {1, 3}},
-      {.name = "uneven_no_layers_last", .pp = 2, .layout = {4, 0}},
-      {.name = "tied", .dp = 2, .tied = true},
-      {.name = "tied_pp2", .pp = 2, .tied = true},
-      {.name = "tied_dp2_pp2_zero1", .dp = 2, .pp = 2, .zero = 1, .tied = true},
-      {.name = "tied_dp2_zero2", .dp = 2, .zero = 2, .tied = true},
-      {.name = "tied_dp2_pp2_zero2", .dp = 2, .pp = 2, .zero = 2, .tied = true},
-      {.name = "tied_tp2_pp2", .tp = 2, .pp = 2, .tied = true},
-      {.name = "separate_dp2", .dp = 2, .accumulation = GradientAccumulation::kSeparate},
-      {.name = "separate_dp2_zero3", .dp = 2, .zero = 3, .accumulation = GradientAccumulation::kSeparate},
-      {.name = "blocking_tp2_pp2", .tp = 2, .pp = 2, .tp_overlap = false},
-      {.name = "blocking_tp2_sp", .tp = 2, .sequence_parallel = true, .tp_overlap = false},
       {.name = "cp2", .cp = 2},
       {.name = "cp4", .cp = 4},
       {.name = "cp2_tp2_sp", .tp = 2, .sequence_parallel = true, .cp = 2},
@@ -242,10 +254,10 @@ inline std::vector<TinyPlan> dense_plans() {
 }
 
 inline std::vector<TinyPlan> plan_table() {
-  std::vector<TinyPlan> table = llama_plans();
-  for (TinyPlan& p : recompute_plans()) table.push_back(std::move(p));
-  for (TinyPlan& p : gpt_plans()) table.push_back(std::move(p));
-  for (TinyPlan& p : dense_plans()) table.push_back(std::move(p));
+  std::vector<TinyPlan> table;
+  for (auto* plans : {degree_plans, sharded_plans, recompute_plans, context_plans, gpt_plans, dense_plans}) {
+    for (TinyPlan& p : plans()) table.push_back(std::move(p));
+  }
   return table;
 }
 
