@@ -53,14 +53,14 @@ TEST(CaseCommands, CheckHoldsScenariosToTheRulesOfTheirFramework) {
   const std::string tiny = "check scenarios/runs/tiny-llama-tp2-pp2.yaml";
   const Refused table[] = {
       {"D06",
-       " --set framework=nanotron --set 'plan={pp: 8}' --set gpus=8 --set model.num_hidden_layers=8"
+       " --set framework=nanotron --set 'plan={tp: 1, pp: 8}' --set gpus=8 --set model.num_hidden_layers=8"
        " --set training.global_batch_size=1",
        {"batch_accumulation_per_replica", "= 1 is below pp - 1 = 7"}},
       {"D07",
-       " --set framework=torchtitan --set 'plan={tp: 4}' --set model.num_key_value_heads=2",
+       " --set framework=torchtitan --set 'plan={tp: 4, pp: 1}' --set model.num_key_value_heads=2",
        {"2 key-value heads and tp 4: torchtitan does not replicate heads"}},
       {"D23",
-       " --set framework=megatron-core --set 'plan={tp: 1}' --set gpus=3 --set training.global_batch_size=4",
+       " --set framework=megatron-core --set 'plan={tp: 1, pp: 1}' --set gpus=3 --set training.global_batch_size=4",
        {"global_batch_size 4 does not divide by micro_batch_size * dp = 1 * 3 = 3", "global_batch_size 3 or 6"}},
   };
   for (const Refused& refused : table) {
