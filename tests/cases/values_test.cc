@@ -84,11 +84,13 @@ TEST(CaseValues, AreThePublishedOnes) {
   }
 }
 
-// D12, continued: the 12.39 GiB of the estimator leave out the reduce bucket of 5e8 fp16 elements, 0.93 GiB, and with
-// it and a CUDA context and activations 16 GB (14.9 GiB) are gone: less than 1.6 GiB remain for both.
+// D12, continued: the estimator leaves out the reduce bucket of 5e8 fp16 elements and activations. A Llama-type layer
+// keeps 34 bytes a token and column with a fused attention (Korthikanti et al., 2022): 32 layers of 4,096 columns at
+// 1,024 tokens take 4.6 GB, and 16 GB leave 1.7.
 TEST(CaseValues, D12HasNoRoomForActivations) {
-  const double states = deepspeed_zero2_states(6.65e9, 2, 1, true).device;
-  EXPECT_LT(16 * kGB - states - 2 * 5e8, 1.7 * kGB);
+  const double room = 16 * kGB - deepspeed_zero2_states(6.65e9, 2, 1, true).device - 2 * 5e8;
+  EXPECT_GT(room, 0);
+  EXPECT_LT(room, 32.0 * 1024 * 34 * 4096);
 }
 
 // D13, continued: what helps is more replicas. On 48 devices, dp 6, a device holds 2 + 14/6 bytes a parameter.
