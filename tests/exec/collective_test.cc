@@ -109,7 +109,8 @@ TEST(Collective, AnAllReduceOfTheOwnPartMovesThatPart) {
   program::Op op;
   op.kind = OpKind::kAllReduce;
   op.operands = {{false, 0, Access::kAccumulate}};
-  op.index_role = program::RoleId(0);
+  op.group = program::RoleId(0);
+  op.index_role = program::RoleId(1);
   op.attributes.count = 4;
   const std::vector<program::TensorType> whole = {{DType::kF32, {12}}};
   EXPECT_EQ(program::check_operands(op, whole), "");
