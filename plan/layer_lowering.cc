@@ -58,20 +58,16 @@ void StageLowering::qkv_forward(Pass pass, std::uint32_t module, LayerActivation
   rank_.call(qkv_segments().forward, std::move(args), layer_tag(pass));
 }
 
-// Recomputed unfused attention leaves the kept output alone, which the projection behind it saves as its input
-// (Megatron's checkpointed core attention); a fused core is recomputed for its output.
 void StageLowering::core_forward(Pass pass, LayerActivations& a) {
-  const ViewId attn = tensor("attn", x_.compute, Shape{x_.tokens, x_.q});
+  a.attn = tensor("attn", x_.compute, Shape{x_.tokens, x_.q});
   if (s_.attention == AttentionKind::kFused) {
-    a.attn = attn;
     a.lse = tensor("lse", DType::kF32, Shape{x_.tokens, x_.heads});
     rank_.call(segments_.attention.forward, {a.qkv, a.attn, a.lse}, layer_tag(pass));
     return;
   }
   const Shape scores = x_.scores();
-  if (pass != Pass::kRecompute || s_.plan.recompute.kind == RecomputeKind::kFull) a.attn = attn;
   a.probabilities = tensor("probabilities", x_.compute, scores);
-  std::vector<ViewId> args = {a.qkv, attn, a.probabilities};
+  std::vector<ViewId> args = {a.qkv, a.attn, a.probabilities};
   if (drops()) {
     a.dropped = tensor("dropped", x_.compute, scores);
     a.scores_mask = tensor("scores_mask", DType::kU8, scores);
@@ -293,11 +289,13 @@ ViewId StageLowering::core_backward(const LayerActivations& a, ViewId dattn) {
 ViewId StageLowering::attention_backward(std::uint32_t module, LayerActivations& a, ViewId dy) {
   const ModuleParameters& p = layout_.of_module[module];
   const bool selective = s_.plan.recompute.kind == RecomputeKind::kSelective;
-  if (selective && s_.plan.recompute.core_attn) core_forward(Pass::kRecompute, a);
   const Tag t = layer_tag(Pass::kInputGrad);
   const ViewId d_o =
       norms_behind() ? norm_backward(segments_.attn_norm, p, t, {dy, a.attn_o, a.attn_rstd}, std::nullopt) : dy;
   const ViewId dattn = row_backward(segments_.attn_out, p, d_o, a.attn, a.attn_mask);
+  // The projection keeps the first output as its input (Megatron's checkpointed core attention); the second one is
+  // there for the backward pass of the core.
+  if (selective && s_.plan.recompute.core_attn) core_forward(Pass::kRecompute, a);
   const ViewId dqkv = core_backward(a, dattn);
   if (selective && s_.plan.recompute.layernorm) norm_before(Pass::kRecompute, module, a.x, &a.attn_n, &a.attn_rstd);
   std::vector<ViewId> norms;

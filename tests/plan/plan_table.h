@@ -122,7 +122,6 @@ inline std::vector<TinyPlan> recompute_plans() {
 }
 
 inline std::vector<TinyPlan> context_plans() {
-  const Recompute core{RecomputeKind::kSelective, false, false, true};
   return {
       {.name = "hsdp2x2_cp2_zero3", .dp = 2, .zero = 3, .cp = 2, .replicate = 2},
       {.name = "cp2", .cp = 2},
