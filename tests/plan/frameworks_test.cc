@@ -46,7 +46,7 @@ const Default kDefaults[] = {
     {"torchtitan", "plan.fsdp.reshard_after_forward", "true", "derived: auto is true with pp = 1"},
     {"nanotron", "plan.zero", "0", "nanotron default"},
     {"nanotron", "plan.sequence_parallel", "false", "nanotron default"},
-    {"nanotron", "plan.bucket", "6553600 elements", "nanotron default"},
+    {"nanotron", "plan.bucket", "6553600 elements, the first 262144", "nanotron default"},
     {"nanotron", "plan.overlap.grad_reduce", "true", "nanotron default"},
     {"nanotron", "model.padded_vocab", "1000", "derived: vocab_pad_to * tp"},
     {"nanotron", "training.lm_head_loss", "unfused", "nanotron default"},
@@ -55,7 +55,7 @@ const Default kDefaults[] = {
     {"deepspeed", "plan.overlap.grad_reduce", "false", "deepspeed default"},
     {"deepspeed", "plan.sequence_parallel", "false", "deepspeed default"},
     {"plain", "plan.zero", "0", "plain default"},
-    {"plain", "plan.bucket", "6553600 elements", "plain default"},
+    {"plain", "plan.bucket", "6553600 elements, the first 262144", "plain default"},
     {"plain", "training.lm_head_loss", "fused_vocab_parallel", "plain default"},
 };
 

@@ -38,12 +38,6 @@ TEST(Lowering, RefusesTiedEmbeddingsUnderZero3) {
             ErrorKind::kUnsupported);
 }
 
-TEST(Lowering, RefusesNarrowGradientsUnderZero) {
-  const TinyShape bf16{.compute = program::DType::kBf16};
-  const TinyPlan zero1{.name = "narrow", .dp = 2, .zero = 1, .gradients = program::DType::kBf16};
-  EXPECT_EQ(refusal_of(make_scenario(bf16, zero1)), ErrorKind::kUnsupported);
-}
-
 // Ops of a kind that the only rank program issues.
 std::size_t count_ops(const program::Program& p, program::OpKind kind) {
   std::size_t n = 0;

@@ -63,46 +63,87 @@ struct TinyPlan {
   HeadLoss head_loss = HeadLoss::kFused;
 };
 
+inline models::Architecture tiny_model(const TinyShape& shape, const TinyPlan& p) {
+  models::Architecture m;
+  m.name = "tiny";
+  m.layers = shape.layers;
+  m.hidden = shape.hidden;
+  m.heads = shape.heads;
+  m.kv_heads = shape.kv_heads;
+  m.head_dim = shape.hidden / shape.heads;
+  m.ffn = shape.ffn;
+  m.vocab = shape.vocab;
+  m.padded_vocab = shape.vocab;
+  m.max_positions = 2048;
+  m.tied_embeddings = shape.tied || p.tied;
+  m.norm = p.norm;
+  m.norm_bias = p.norm == models::NormKind::kLayerNorm;
+  m.activation = p.activation;
+  m.gated_mlp = p.activation == models::Activation::kSilu;
+  m.positions = p.positions;
+  m.qkv_bias = m.attention_output_bias = m.mlp_bias = p.biases;
+  m.qkv_bias = p.biases || p.qkv_bias;
+  m.qk_norm = p.qk_norm;
+  m.rotary_fraction = p.rotary_fraction;
+  m.norm_placement = p.norm_placement;
+  if (p.every_other_without_positions) {
+    m.kinds.clear();
+    for (std::int64_t i = 0; i < shape.layers; ++i) m.kinds.push_back({.rotary = i % 2 == 0});
+  }
+  if (p.positions == models::PositionKind::kLearned) m.max_positions = shape.sequence + 4;
+  return m;
+}
+
+inline topology::Cluster tiny_cluster() {
+  topology::Cluster c;
+  c.name = "test";
+  c.node.devices = 64;
+  c.node.scale_up.domain = 64;
+  c.node.scale_up.bandwidth = BytesPerSecond(1e9);
+  c.node.device.peak_bf16 = FlopsPerSecond(1e9);
+  c.node.device.peak_fp32 = FlopsPerSecond(1e9);
+  c.node.device.memory = Bytes(std::int64_t{1} << 30);
+  c.node.device.memory_bandwidth = BytesPerSecond(1e9);
+  c.node.host_link = BytesPerSecond(1e9);
+  return c;
+}
+
+inline Plan tiny_plan(const TinyShape& shape, const TinyPlan& p) {
+  Plan plan;
+  plan.tp = p.tp;
+  plan.pp = p.pp;
+  plan.vp = p.vp;
+  plan.dp = p.dp;
+  plan.cp = p.cp;
+  plan.cp_comm = p.cp_comm;
+  plan.sequence_parallel = p.sequence_parallel;
+  plan.zero = p.zero;
+  plan.dp_replicate = p.replicate;
+  plan.fsdp.reshard_after_forward = p.reshard;
+  plan.fsdp.prefetch = p.prefetch;
+  plan.micro_batch_size = p.micro_batch;
+  plan.schedule = p.vp > 1 ? ScheduleKind::kInterleaved1F1B : p.schedule;
+  plan.microbatch_group = p.pp;
+  plan.recompute = p.recompute;
+  plan.bucket_elements = p.bucket_elements;
+  plan.overlap_grad_reduce = p.overlap;
+  plan.overlap_tp_input_grad = p.tp_overlap;
+  plan.overlap_param_gather = p.gather_ahead;
+  std::vector<std::int64_t> layers = p.layout;
+  const std::int64_t stages = std::int64_t{p.pp} * p.vp;
+  if (layers.empty()) layers.assign(static_cast<std::size_t>(stages), shape.layers / stages);
+  plan.layout = stage_items(layers);
+  return plan;
+}
+
 // Learning rate 1e-3, betas 0.9 and 0.95, eps 1e-8, initial std 0.02, clipping at norm 1.
 inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   Scenario s;
   s.name = p.name;
   s.framework = Framework::kPlain;
-  s.model.name = "tiny";
-  s.model.layers = shape.layers;
-  s.model.hidden = shape.hidden;
-  s.model.heads = shape.heads;
-  s.model.kv_heads = shape.kv_heads;
-  s.model.head_dim = shape.hidden / shape.heads;
-  s.model.ffn = shape.ffn;
-  s.model.vocab = shape.vocab;
-  s.model.padded_vocab = shape.vocab;
-  s.model.max_positions = 2048;
-  s.model.tied_embeddings = shape.tied || p.tied;
-  s.model.norm = p.norm;
-  s.model.norm_bias = p.norm == models::NormKind::kLayerNorm;
-  s.model.activation = p.activation;
-  s.model.gated_mlp = p.activation == models::Activation::kSilu;
-  s.model.positions = p.positions;
-  s.model.qkv_bias = s.model.attention_output_bias = s.model.mlp_bias = p.biases;
-  s.model.qkv_bias = p.biases || p.qkv_bias;
-  s.model.qk_norm = p.qk_norm;
-  s.model.rotary_fraction = p.rotary_fraction;
-  s.model.norm_placement = p.norm_placement;
-  if (p.every_other_without_positions) {
-    s.model.kinds.clear();
-    for (std::int64_t i = 0; i < shape.layers; ++i) s.model.kinds.push_back({.rotary = i % 2 == 0});
-  }
-  if (p.positions == models::PositionKind::kLearned) s.model.max_positions = shape.sequence + 4;
-  s.cluster.name = "test";
-  s.cluster.node.devices = 64;
-  s.cluster.node.scale_up.domain = 64;
-  s.cluster.node.scale_up.bandwidth = BytesPerSecond(1e9);
-  s.cluster.node.device.peak_bf16 = FlopsPerSecond(1e9);
-  s.cluster.node.device.peak_fp32 = FlopsPerSecond(1e9);
-  s.cluster.node.device.memory = Bytes(std::int64_t{1} << 30);
-  s.cluster.node.device.memory_bandwidth = BytesPerSecond(1e9);
-  s.cluster.node.host_link = BytesPerSecond(1e9);
+  s.model = tiny_model(shape, p);
+  s.cluster = tiny_cluster();
+  s.plan = tiny_plan(shape, p);
   s.gpus = std::int64_t{p.dp} * p.tp * p.cp * p.pp;
   s.training.sequence_length = shape.sequence;
   s.training.global_batch_size = shape.global_batch;
@@ -116,29 +157,6 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.attention = p.attention;
   s.accumulation = p.accumulation;
   s.training.head_loss = p.head_loss;
-  s.plan.tp = p.tp;
-  s.plan.pp = p.pp;
-  s.plan.vp = p.vp;
-  s.plan.dp = p.dp;
-  s.plan.cp = p.cp;
-  s.plan.cp_comm = p.cp_comm;
-  s.plan.sequence_parallel = p.sequence_parallel;
-  s.plan.zero = p.zero;
-  s.plan.dp_replicate = p.replicate;
-  s.plan.fsdp.reshard_after_forward = p.reshard;
-  s.plan.fsdp.prefetch = p.prefetch;
-  s.plan.micro_batch_size = p.micro_batch;
-  s.plan.schedule = p.vp > 1 ? ScheduleKind::kInterleaved1F1B : p.schedule;
-  s.plan.microbatch_group = p.pp;
-  s.plan.recompute = p.recompute;
-  s.plan.bucket_elements = p.bucket_elements;
-  s.plan.overlap_grad_reduce = p.overlap;
-  s.plan.overlap_tp_input_grad = p.tp_overlap;
-  s.plan.overlap_param_gather = p.gather_ahead;
-  std::vector<std::int64_t> layers = p.layout;
-  const std::int64_t stages = std::int64_t{p.pp} * p.vp;
-  if (layers.empty()) layers.assign(static_cast<std::size_t>(stages), shape.layers / stages);
-  s.plan.layout = stage_items(layers);
   return s;
 }
 

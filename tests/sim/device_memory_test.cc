@@ -1,3 +1,4 @@
+// Buffers, context and workspaces by hand, from NCCL's default sizes.
 #include "sim/cost/device_memory.h"
 
 #include <gtest/gtest.h>
