@@ -31,20 +31,35 @@ std::vector<std::string> larger_divisors(std::int64_t n, std::int64_t current, s
   return values;
 }
 
-// Each recomputes more than what stands before it.
-std::vector<Change> recompute_changes(const plan::Recompute& recompute) {
-  const std::vector<std::string> kinds = {"selective", "selective[layernorm,mlp_act]", "full"};
-  std::size_t first = 0;
-  if (recompute.kind == plan::RecomputeKind::kSelective) first = recompute.mlp_act ? 2 : 1;
-  if (recompute.kind == plan::RecomputeKind::kFull) first = kinds.size();
+// Modules by what they cost, then some layers of each virtual stage whole, then all.
+std::vector<Change> recompute_changes(const plan::Plan& plan) {
   std::vector<Change> changes;
-  for (std::size_t i = first; i < kinds.size(); ++i) changes.push_back({"plan.recompute", {kinds[i]}});
+  const auto recompute = [&changes](std::vector<std::string> values) {
+    changes.push_back({"plan.recompute", std::move(values)});
+  };
+  if (plan.recompute.kind == plan::RecomputeKind::kFull) return changes;
+  if (plan.recompute.kind == plan::RecomputeKind::kNone) {
+    for (const char* modules :
+         {"selective", "selective[layernorm]", "selective[layernorm,mlp_act]", "selective[layernorm,mlp]"}) {
+      recompute({modules});
+    }
+  }
+  std::int64_t layers = 0;
+  for (const plan::Plan::StageItems& stage : plan.layout) layers = std::max(layers, stage.layers);
+  std::vector<std::string> blocks;
+  for (std::int64_t quarter = 1; quarter < 4; ++quarter) {
+    const std::int64_t n = layers * quarter / 4;
+    if (n == layers * (quarter - 1) / 4) continue;
+    blocks.push_back("{granularity: full, method: block, num_layers: " + std::to_string(n) + "}");
+  }
+  if (!blocks.empty()) recompute(blocks);
+  recompute({"full"});
   return changes;
 }
 
 std::vector<Change> changes_of(const plan::Scenario& s) {
   const plan::Plan& p = s.plan;
-  std::vector<Change> changes = recompute_changes(p.recompute);
+  std::vector<Change> changes = recompute_changes(p);
   if (p.schedule == plan::ScheduleKind::kGpipe) changes.push_back({"plan.schedule", {"1f1b"}});
   // Tensor parallelism beyond a node is slow, pipelines deeper than the model are empty.
   changes.push_back({"plan.tp", larger_divisors(s.gpus / p.pp, p.tp, s.cluster.node.devices)});
@@ -118,7 +133,7 @@ std::vector<report::Remedy> memory_remedies(const report::SimulationReport& repo
   std::stable_sort(remedies.begin(), remedies.end(), [](const report::Remedy& a, const report::Remedy& b) {
     const auto place = [](const report::Remedy& r) {
       const bool fits = r.verdict != report::Verdict::kOom;
-      return std::tuple(!fits, fits ? r.step_time_s : 0, r.device_bytes);
+      return std::tuple(!fits, !r.warnings.empty(), fits ? r.step_time_s : 0, r.device_bytes);
     };
     return place(a) < place(b);
   });

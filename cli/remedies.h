@@ -12,8 +12,8 @@ namespace stepcast::cli {
 // and pp on the same gpus, fewer virtual stages, sequence parallelism, sharded optimizer states, gradients and
 // parameters (zero 1 to 3), 1F1B instead of GPipe, a smaller microbatch. Of each field the first value that fits, or
 // else the one that needs the least memory. Each was read over `source`, the source of the scenario, breaks no rule,
-// and was simulated without what-ifs. Those that fit come first, the fastest first; then the others, the smallest
-// first. Throws Interrupted.
+// and was simulated without what-ifs. Those that fit come first, of them those without a warning (of recompute that the
+// framework has no flag for, say), the fastest first; then the others, the smallest first. Throws Interrupted.
 std::vector<report::Remedy> memory_remedies(const report::SimulationReport& report,
                                             const config::ScenarioSource& source, bool contention);
 

@@ -148,7 +148,7 @@ struct Scenario {
   std::optional<Jitter> jitter;
   std::optional<Job> job;
   AllocatorKind allocator = AllocatorKind::kExpandable;  // stack.allocator
-  std::int64_t memory_reserve = std::int64_t{2} << 30;   // report.reserve: less room left than this is tight
+  std::optional<std::int64_t> memory_reserve;            // report.reserve: less room left than this is tight
 
   std::int32_t device_of(std::int64_t rank) const {
     return placement.empty() ? static_cast<std::int32_t>(rank) : placement[static_cast<std::size_t>(rank)];

@@ -60,6 +60,13 @@ void drop_stale_efficiency(Node& preset, const Node& own) {
   fabric->erase("routing_efficiency");
 }
 
+// What the driver reports of a preset's memory is not what it reports of another.
+void drop_stale_visible_memory(Node& preset, const Node& own) {
+  if (figure_of(own, "memory") == nullptr || figure_of(own, "memory_visible") != nullptr) return;
+  Node* gpu = preset.find("gpu");
+  if (gpu != nullptr && gpu->kind == Node::Kind::kMap) gpu->erase("memory_visible");
+}
+
 // Shows a value as it was written where it was given, else as resolved.
 class Recorder {
  public:
@@ -160,6 +167,7 @@ void lay_cluster(ScenarioDraft& draft, Node& root) {
   Node tree = cluster_tree(base->text, beside, draft.source.search, where);
   refuse_unused_figures(draft, tree, *own);
   drop_stale_efficiency(tree, *own);
+  drop_stale_visible_memory(tree, *own);
   config::merge(tree, *own, *topology::proto::Cluster::descriptor());
   tree.where = own->where;
   *own = std::move(tree);

@@ -60,7 +60,10 @@ void resolve_memory(ScenarioDraft& draft) {
   draft.record("stack.allocator", s.allocator == AllocatorKind::kDefault ? "default" : "expandable", "default");
   const schema::Report& report = draft.message.report();
   if (report.has_reserve()) s.memory_reserve = static_cast<std::int64_t>(report.reserve());
-  draft.record("report.reserve", format_quantity(static_cast<double>(s.memory_reserve), Dimension::kBytes), "default");
+  const std::string reserve = s.memory_reserve
+                                  ? format_quantity(static_cast<double>(*s.memory_reserve), Dimension::kBytes)
+                                  : "2 GiB, at most a tenth of the device";
+  draft.record("report.reserve", reserve, "default");
 }
 
 void resolve_jitter(ScenarioDraft& draft) {

@@ -49,6 +49,16 @@ std::string change_text(std::int64_t ps, const TimeUnit& unit) {
   return fmt::format("{:+.3f}", static_cast<double>(ps) * 1e-12 * unit.per_second);
 }
 
+// Who does not fit, where one does not.
+std::string fit_text(const DiffReport& d) {
+  const bool a = d.a.report.memory.verdict != Verdict::kOom;
+  const bool b = d.b.report.memory.verdict != Verdict::kOom;
+  if (a && b) return "";
+  return a   ? "OOM  B does not fit; if it did: "
+         : b ? "OOM  A does not fit, B does; if A did: "
+             : "OOM  neither fits; if they did: ";
+}
+
 // The parts that make up most of the difference, the largest first.
 std::string verdict_text(const DiffReport& d) {
   const TimeUnit unit = unit_of(d);
@@ -61,7 +71,11 @@ std::string verdict_text(const DiffReport& d) {
   parts.resize(std::min<std::size_t>(parts.size(), 3));
   std::vector<std::string> words;
   for (const DiffPart& part : parts) words.push_back(part.part + " " + change_text(part.change_ps(), unit));
-  return fmt::format("{}  B takes {:.1f} % {} a step: {} -> {} {} ({}): {}", change > 0 ? "SLOWER" : "FASTER",
+  const std::string fit = fit_text(d);
+  return fmt::format("{}B takes {:.1f} % {} a step: {} -> {} {} ({}): {}",
+                     !fit.empty() ? fit
+                     : change > 0 ? "SLOWER  "
+                                  : "FASTER  ",
                      std::fabs(static_cast<double>(change)) / static_cast<double>(d.step_a_ps) * 100,
                      change > 0 ? "longer for" : "less for", time_text(d.step_a_ps, unit), time_text(d.step_b_ps, unit),
                      unit.symbol, change_text(change, unit), joined(words, ", "));

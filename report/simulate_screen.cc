@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "base/quantity.h"
@@ -75,17 +76,40 @@ std::string speed_line(const SimulationReport& r) {
                      percent(r.mfu.causal));
 }
 
+// Fields of the table in which a published run is not the scenario.
+std::vector<std::string> differences(const PublishedRun& run, const plan::Scenario& s) {
+  const std::tuple<const char*, std::int64_t, std::int64_t> fields[] = {
+      {"gpus", run.gpus, s.gpus},
+      {"tp", run.tp, s.plan.tp},
+      {"cp", run.cp, s.plan.cp},
+      {"pp", run.pp, s.plan.pp},
+      {"dp", run.dp, s.plan.dp},
+      {"global batch", run.global_batch_size, s.training.global_batch_size},
+      {"sequence length", run.sequence_length, s.training.sequence_length}};
+  std::vector<std::string> names;
+  for (const auto& [name, published, own] : fields) {
+    if (published != own) names.emplace_back(name);
+  }
+  if (run.precision != program::to_string(s.training.compute)) names.emplace_back("precision");
+  return names;
+}
+
 std::string evidence_text(const SimulationReport& r) {
   std::string text =
       "uncalibrated: constants are vendor peaks, stated efficiencies and fits to published kernel tables; no training "
       "step was fitted, so no band is given.";
-  if (!r.nearest_published) return text + " No published run of this model on this device is known.";
+  if (!r.nearest_published) {
+    return text + " The table of published runs has none of this model on this device.";
+  }
   const PublishedRun& run = *r.nearest_published;
-  return text + fmt::format(
-                    " Nearest published: {} s/step, {} on {} x {}, TP{} CP{} PP{} DP{}, {}, GBS {} x {} ({}: {}); its "
-                    "plan is not this one, so the difference is no error figure.",
-                    significant(run.step_time_s, 4), run.model, run.gpus, run.gpu, run.tp, run.cp, run.pp, run.dp,
-                    run.precision, run.global_batch_size, format_count(run.sequence_length), run.id, run.source);
+  const std::vector<std::string> other = differences(run, r.scenario);
+  text += fmt::format(" {}: {} s/step, {} on {} x {}, TP{} CP{} PP{} DP{}, {}, GBS {} x {} ({}: {}); ",
+                      other.empty() ? "Published" : "Nearest published", significant(run.step_time_s, 4), run.model,
+                      run.gpus, run.gpu, run.tp, run.cp, run.pp, run.dp, run.precision, run.global_batch_size,
+                      format_count(run.sequence_length), run.id, run.source);
+  if (!other.empty()) return text + "other in " + joined(other, ", ") + ", so the difference is no error figure.";
+  return text + fmt::format("the same degrees and batch: error {:+.1f} %, if the rest of the plan is too.",
+                            100 * (r.step_time_s / run.step_time_s - 1));
 }
 
 std::string subject_block(const SimulationReport& r) {

@@ -84,8 +84,9 @@ std::string hidden_note(const SimulationReport& r, std::size_t kind) {
   const double moving = r.moving_s[kind];
   if (moving <= 0) return "";
   const TimeUnit unit = time_unit_for(moving);
-  return fmt::format("{:.0f} % of {} {} hidden", std::max(0.0, 1 - r.time.exposed_s[kind] / moving) * 100,
-                     significant(moving * unit.per_second, 3), unit.symbol);
+  const bool more = r.time.exposed_s[kind] > moving * (1 + 1e-9);
+  return fmt::format("{:.0f} % of {} {} hidden{}", std::max(0.0, 1 - r.time.exposed_s[kind] / moving) * 100,
+                     significant(moving * unit.per_second, 3), unit.symbol, more ? "; kernels of its stream too" : "");
 }
 
 std::string exposed_rows(const SimulationReport& r) {

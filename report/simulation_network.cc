@@ -14,12 +14,6 @@ double per_rank_count(const sim::CommunicationUse& use) {
   return static_cast<double>(use.transfers) * static_cast<double>(use.members) / static_cast<double>(use.ranks);
 }
 
-// Its transfers took longer than alone, beyond rounding.
-bool is_stretched(const sim::CommunicationUse& use) {
-  const double alone = static_cast<double>(use.cost.time.ps) * per_rank_count(use);
-  return static_cast<double>(use.moving.ps) > alone * (1 + 1e-9) + 1;
-}
-
 CollectiveReport collective_of(const program::Program& p, const sim::CommunicationUse& use) {
   return {.group = p.roles[use.role].name,
           .op = std::string(program::to_string(use.kind)),
@@ -91,7 +85,6 @@ std::vector<sim::Free> kinds_in_use(const sim::Prediction& prediction) {
   }
   for (const sim::CommunicationUse& use : prediction.communication) {
     mark_exposed(static_cast<std::size_t>(use.exposed_as), use.moving.ps > 0);
-    mark(sim::Free::kSlowdown, is_stretched(use));
   }
   std::vector<sim::Free> kinds;
   for (std::size_t k = 0; k < used.size(); ++k) {

@@ -30,9 +30,11 @@ std::string_view to_string(Verdict verdict);
 std::string_view to_string(sim::Exposed kind);
 std::string_view to_string(sim::Free kind);
 
-// Less room than this is tight: the scenario's report.reserve, or a tenth of a small device.
-inline constexpr std::int64_t tight_below(std::int64_t capacity_bytes, std::int64_t reserve_bytes) {
-  return capacity_bytes / 10 < reserve_bytes ? capacity_bytes / 10 : reserve_bytes;
+// Less room than this is tight: the scenario's report.reserve, or 2 GiB, but a tenth of a small device.
+inline constexpr std::int64_t tight_below(std::int64_t capacity_bytes, std::optional<std::int64_t> reserve_bytes) {
+  constexpr std::int64_t kReserve = std::int64_t{2} << 30;
+  if (reserve_bytes) return *reserve_bytes;
+  return capacity_bytes / 10 < kReserve ? capacity_bytes / 10 : kReserve;
 }
 
 // Mean seconds per kind; they sum to the step.
@@ -204,7 +206,7 @@ struct SimulationInputs {
   std::vector<Duration> jittered_steps = {};  // with scenario.jitter
 };
 
-// The kinds of time that a step has, hidden or not, in the order of sim::Free; the slowdown if anything took longer
+// The kinds of time that a step has, hidden or not, in the order of sim::Free; the slowdown if an op took longer
 // than alone.
 std::vector<sim::Free> kinds_in_use(const sim::Prediction& prediction);
 // How much of the step, a fraction, the kind is to blame for: its part of it, mean over ranks.

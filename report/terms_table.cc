@@ -96,7 +96,7 @@ constexpr Term kTerms[] = {
     {"fits", "OK", "What every device holds leaves at least as much room as tight asks for.", "",
      "report/simulation_report.h"},
     {"tight", "report.reserve", "It fits, but little is left for what the estimates miss.",
-     "left < min(report.reserve, a tenth of the device)", "report/simulation_report.h"},
+     "left < report.reserve, or min(2 GiB, a tenth of the device)", "report/simulation_report.h"},
     {"OOM", "out of memory, over by, if it fitted", "Some rank needs more than its device's memory.",
      "over by = device - capacity", "report/simulation_report.h"},
     {"best", "", "Of a sweep: the variant that fits with the highest tok/s/GPU; of equals the one with less memory.",

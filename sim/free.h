@@ -8,7 +8,8 @@
 
 namespace stepcast::sim {
 
-// Communication or copies of the kind the name says, the host's launches, the optimizer's ops; kSlowdown: contention.
+// Communication or copies of the kind the name says, the host's launches, the optimizer's ops; kSlowdown: what ops that
+// share a device take from one another; links stay shared.
 enum class Free : std::uint8_t { kNothing, kTp, kCp, kEp, kPp, kDp, kGather, kCopy, kHost, kOptimizer, kSlowdown };
 inline constexpr int kFreeCount = 11;
 

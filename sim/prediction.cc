@@ -128,7 +128,7 @@ Prediction Simulation::Parts::predict(const SimOptions& options, const EngineOpt
   });
   prediction.communication = communication_use(w, times, folding, exposed_of_class);
   prediction.tiers =
-      tier_use(w, times, folding, vendor_rates, prediction.step, engine.contention && engine.free != Free::kSlowdown);
+      tier_use(w, times, folding, vendor_rates, prediction.step, engine.contention);
   return prediction;
 }
 

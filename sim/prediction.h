@@ -39,7 +39,7 @@ struct SimOptions {
   bool contention = true;      // on devices and on links; false: every op takes its time alone
   bool record_events = true;   // keep every op's times (traces, oracles)
   Free free = Free::kNothing;  // communication on streams of that kind, or what the name says, costs nothing;
-                               // kSlowdown: as contention = false
+                               // kSlowdown: no op is slowed by what else its device runs
   Watch watch{};               // looks in on the event engine
 };
 

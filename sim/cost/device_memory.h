@@ -27,8 +27,9 @@ struct CommunicatorUse {
 // - tree: the same up and down, for both ways.
 // - PAT: a peer at each power of two, both ways.
 // - messages (kP2p): two peers, both ways.
-// NVLS has 2 MiB per channel and head, and every member of a domain is one (src/transport/nvls.cc: NCCL_NVLS buffers of
-// 1 MiB, one in and one out); NVLSTree has a tree between the domains beside it.
+// NVLS has 2 MiB per channel and head, and every member of a domain is one, up to 32 (NCCL_MAX_NVLS_ARITY)
+// (src/transport/nvls.cc: NCCL_NVLS buffers of 1 MiB, one in and one out); NVLSTree has a tree between the domains
+// beside it.
 Bytes communicator_bytes(const CommunicatorUse& use);
 
 // Of the process: its context with the loaded kernels, 0.47 GiB by lazy loading (reference figure for torch 2.1), and

@@ -24,8 +24,12 @@ std::vector<Share> capacities_of(const Workload& w) {
 
 }  // namespace
 
-Contention::Contention(const Workload& w)
-    : w_(w), devices_(w.ranks().size()), locals_(w.ranks().size() * program::kStreamCount), links_(capacities_of(w)) {}
+Contention::Contention(const Workload& w, bool slows_devices)
+    : w_(w),
+      slows_devices_(slows_devices),
+      devices_(w.ranks().size()),
+      locals_(w.ranks().size() * program::kStreamCount),
+      links_(capacities_of(w)) {}
 
 void Contention::hold(std::uint32_t rank, Share multiprocessors) {
   if (multiprocessors == 0) return;
@@ -35,6 +39,7 @@ void Contention::hold(std::uint32_t rank, Share multiprocessors) {
 }
 
 Share Contention::rate_of(std::uint32_t rank) const {
+  if (!slows_devices_) return kWhole;
   const Device& device = devices_[rank];
   Share multiprocessors = 0;
   Share memory = 0;

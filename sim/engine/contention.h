@@ -33,7 +33,8 @@ class Contention {
     bool is_new = false;
   };
 
-  explicit Contention(const Workload& w);
+  // `slows_devices`: local ops share their device with what else runs there; else only transfers share links.
+  Contention(const Workload& w, bool slows_devices);
 
   const Local& local(std::uint32_t place) const { return locals_[place]; }
 
@@ -125,6 +126,7 @@ class Contention {
   void uses_of(const Lane& lane, const TransferCost& cost);
 
   const Workload& w_;
+  const bool slows_devices_;
   std::vector<Device> devices_;  // by simulated rank
   std::vector<Local> locals_;    // by place
   std::vector<Flow> flows_;      // by number in links_

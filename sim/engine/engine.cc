@@ -37,7 +37,7 @@ class Simulator {
  public:
   Simulator(const Workload& w, const EngineOptions& options)
       : w_(w), alone_(w, options), watch_(options.watch), times_(w), cursor_(w.ranks().size()) {
-    if (options.contention && options.free != Free::kSlowdown) contention_.emplace(w);
+    if (options.contention) contention_.emplace(w, options.free != Free::kSlowdown);
     for (const Lane& lane : w.lanes()) {
       const TransferTimes waiting{{}, {}, static_cast<std::uint32_t>(lane.participants.size())};
       std::fill_n(times_.transfers.begin() + lane.first, lane.count, waiting);

@@ -218,8 +218,9 @@ TEST(Simulate, SlowsNothingWithoutContention) {
   EXPECT_GT(with["time_s"]["slowed"].get<double>(), 0);
   EXPECT_EQ(without["time_s"]["slowed"], 0.0);
   EXPECT_FALSE(without["if_free_s"].contains("slowdown"));
-  // "If contention were free" is the same question.
-  EXPECT_EQ(with["if_free_s"]["slowdown"], without["step_time_s"]);
+  // Kernels that nothing slows still share links.
+  EXPECT_LT(with["if_free_s"]["slowdown"], with["step_time_s"]);
+  EXPECT_GE(with["if_free_s"]["slowdown"], without["step_time_s"]);
   EXPECT_NE(without["not_modelled"].dump().find("--no-contention"), std::string::npos);
 }
 

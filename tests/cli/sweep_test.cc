@@ -46,8 +46,7 @@ TEST(Sweep, SaysOfEachVariantWhatSimulateSays) {
     EXPECT_EQ(variant["status"], memory["verdict"]);
     EXPECT_EQ(variant["allocated_bytes"], memory["allocated_bytes"]);
     EXPECT_EQ(variant["device_bytes"], memory["device_bytes"]);
-    const std::int64_t left =
-        memory["capacity_bytes"].get<std::int64_t>() - memory["device_bytes"].get<std::int64_t>();
+    const std::int64_t left = memory["capacity_bytes"].get<std::int64_t>() - memory["device_bytes"].get<std::int64_t>();
     EXPECT_EQ(variant["over_bytes"], std::max<std::int64_t>(0, -left));
   }
   // 32 layers do not divide over 3 stages, and zero 2 is not supported yet: 2 x 2 x 2 combinations are left, twice.

@@ -99,6 +99,23 @@ TEST(ScenarioCluster, KeysOfTheScenarioLieOverThoseOfTheFile) {
   EXPECT_DOUBLE_EQ(cluster.fabric.spine_oversubscription, 7);
 }
 
+// What the driver reports of 80 GB says nothing of another memory; given with it, it holds.
+TEST(ScenarioCluster, MemoryOfAScenarioHasNotTheVisibleMemoryOfThePreset) {
+  config::ScenarioSource source;
+  for (const char* setting : {"model=llama-3.2-1b", "cluster=hgx-h100", "gpus=1", "training.sequence_length=1024",
+                              "training.global_batch_size=1"}) {
+    source.settings.push_back(config::parse_setting(setting));
+  }
+  const auto usable = [&source](const char* gpu) {
+    config::ScenarioSource changed = source;
+    changed.settings.push_back(config::parse_setting(std::string("cluster={base: hgx-h100, gpu: ") + gpu + "}"));
+    return topology::usable_memory(read_scenario(changed).scenario.cluster.node.device).count;
+  };
+  EXPECT_EQ(usable("{memory: 192 GiB}"), std::int64_t{192} << 30);
+  EXPECT_EQ(usable("{memory: 40 GiB}"), std::int64_t{40} << 30);
+  EXPECT_EQ(usable("{memory: 192 GiB, memory_visible: 190 GiB}"), std::int64_t{190} << 30);
+}
+
 // Lines: hbm_bandwidth is on line 7 of the file, the cluster's keys on lines 5 and 6 of the scenario.
 TEST(ScenarioCluster, SaysWhereEveryFigureComesFrom) {
   const ReadScenario read =

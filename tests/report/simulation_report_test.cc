@@ -81,8 +81,9 @@ TEST(SimulationReport, ReportsMemoryByStage) {
 }
 
 TEST(SimulationReport, IsTightWithLittleRoom) {
-  EXPECT_EQ(tight_below(std::int64_t{80} << 30, std::int64_t{2} << 30), std::int64_t{2} << 30);
-  EXPECT_EQ(tight_below(std::int64_t{10} << 30, std::int64_t{2} << 30), std::int64_t{1} << 30);
+  EXPECT_EQ(tight_below(std::int64_t{80} << 30, std::nullopt), std::int64_t{2} << 30);
+  EXPECT_EQ(tight_below(std::int64_t{10} << 30, std::nullopt), std::int64_t{1} << 30);
+  EXPECT_EQ(tight_below(std::int64_t{80} << 30, std::int64_t{50} << 30), std::int64_t{50} << 30);
   plan::Scenario s = scenario();
   const auto verdict = [&s](std::int64_t capacity) {
     s.cluster.node.device.memory = Bytes(capacity);

@@ -34,6 +34,12 @@ TEST(CommunicatorMemory, OfNvlsIsTwoMebibytesPerChannelAndHead) {
             Bytes(std::int64_t{256} << 20));
 }
 
+// A rack of 72 has 32 heads at most.
+TEST(CommunicatorMemory, HasAtMostThirtyTwoHeads) {
+  EXPECT_EQ(communicator_bytes({.algorithm = Algorithm::kNvls, .channels = 16, .domain_peers = 72, .domains = 1}),
+            Bytes(std::int64_t{1} << 30));
+}
+
 // 16 members a node apart: 4 powers of two.
 TEST(CommunicatorMemory, OfPatGrowsWithTheLogarithm) {
   EXPECT_EQ(communicator_bytes({.algorithm = Algorithm::kPat, .channels = 2, .domain_peers = 1, .domains = 16}),
