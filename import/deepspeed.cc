@@ -179,7 +179,8 @@ class DeepSpeedTranslator {
       draft_.set("plan.bucket", bucket.value_or(500'000'000),
                  bucket ? args_.origin("zero-optimization.reduce-bucket-size") : "DeepSpeed default: 5e8 elements");
     } else {
-      ignore_of_stage_3(overlap, "communication overlaps with compute, as plan.fsdp.prefetch says");
+      ignore_of_stage_3(overlap, overlaps ? "as it is simulated"
+                                          : "simulated as if true; --set plan.fsdp.prefetch=0 makes every gather wait");
       ignore_of_stage_3("zero-optimization.reduce-bucket-size", "gradients are reduced by layer, not by bucket");
     }
     take_offload("zero-optimization.offload-optimizer.device", "plan.offload.optimizer.to");

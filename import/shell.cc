@@ -271,7 +271,7 @@ class ShellReader {
         if (piece.unknown.starts_with('$') || piece.unknown.starts_with('`')) piece.unknown = name;
       }
     }
-    if (blocks_.skipped()) return;
+    if (blocks_.skipped()) return variables_.skip(name, value);
     if (indexed) {
       variables_.forget(name, line);
     } else if (blocks_.doubtful()) {

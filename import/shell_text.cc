@@ -74,6 +74,10 @@ void ShellVariables::forget(const std::string& name, int line) {
   variables_[name] = {{{Piece{"", line, name}}}, false};
 }
 
+void ShellVariables::skip(const std::string& name, const ShellVariable& value) {
+  if (holds_arguments(value) && find(name) == nullptr) variables_[name] = {{}, value.array};
+}
+
 void ShellVariables::doubt(const std::string& name, const ShellVariable& value, int line, const std::string& cause) {
   if (fixed_.contains(name)) return;
   ShellVariable& variable = variables_[name];

@@ -49,6 +49,8 @@ class ShellVariables {
   void assign(const std::string& name, ShellVariable value, bool append);
   // From here on nothing is known about it: it is set by a loop or by a command.
   void forget(const std::string& name, int line);
+  // It is not given `value`, in a branch that does not run: arguments that only such branches set are none.
+  void skip(const std::string& name, const ShellVariable& value);
   // It may have been given `value`: what it holds stays, with the place of `cause`, the variable that would tell.
   void doubt(const std::string& name, const ShellVariable& value, int line, const std::string& cause);
 

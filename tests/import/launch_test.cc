@@ -90,6 +90,14 @@ TEST(Branches, DoNotAskWhereNothingDependsOnThem) {
   expect_asked(problem(doubt + "torchrun --nproc_per_node 8 --nnodes $W " + kTraining), "CI", 4);
 }
 
+// Arguments that only a branch sets that does not run are none; a value may still come from outside.
+TEST(Branches, LeaveArgumentsEmptyThatTheySkip) {
+  const std::string skipped = "if [ $DEBUG = 1 ]; then X=(--num-layers 8); Y=\"--num-layers 8\"; N=1; fi\n";
+  const std::string start = skipped + "torchrun --nproc_per_node 8 " + kTraining;
+  EXPECT_EQ(script(start + "\"${X[@]}\" $Y", {{"DEBUG", "0"}}).value("model.num_hidden_layers"), "4");
+  expect_asked(script(start + "--num-layers $N", {{"DEBUG", "0"}}).problem_text(), "N", 2);
+}
+
 // As bash 5 decides them.
 TEST(Branches, TakeWhatATestTells) {
   const auto layers = [](const std::string& text) {
