@@ -66,6 +66,8 @@ class FieldBuilder {
   void add(std::string_view text, int line, bool quoted);
   void add_expansion(const Pieces& value, bool quoted);
   void end_field();
+  // "${A[@]}" of an empty array is no field, although it is quoted.
+  void drop_empty() { open_ = open_ && !current_.empty(); }
   // Ends the word and gives its fields; a quoted empty word is a field.
   std::vector<Pieces> take();
   std::size_t characters() const { return characters_; }

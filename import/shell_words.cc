@@ -183,7 +183,7 @@ void ShellWordReader::read_dollar(FieldBuilder& fields, bool quoted) {
     read_braces(fields, quoted, line);
     --nesting_;
   } else if (cursor_.take("@") || cursor_.take("*")) {
-    // The script's own arguments: none.
+    fields.drop_empty();  // the script's own arguments: none
   } else if (is_name_start(cursor_.peek())) {
     const std::size_t start = cursor_.at();
     while (is_name_part(cursor_.peek())) cursor_.next();
@@ -303,6 +303,7 @@ void ShellWordReader::add_variable(FieldBuilder& fields, bool quoted, const std:
     if (!there) return add_unknown(fields, name, line);
     return fields.add_expansion(variable->elements[static_cast<std::size_t>(*position)], quoted);
   }
+  if (variable->elements.empty()) fields.drop_empty();
   // A definition from outside is one text: as an array it is the words of it.
   for (std::size_t i = 0; i < variable->elements.size(); ++i) {
     if (i > 0) fields.end_field();

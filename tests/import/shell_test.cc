@@ -48,6 +48,7 @@ TEST(Shell, SplitsUnquotedExpansionsOnly) {
 TEST(Shell, ReadsArraysOverLinesWithComments) {
   const std::string text = "A=(\n  --x 1  # why\n  # none\n  \"--y z\"\n)\nA+=(--w)\nrun ${A[@]} ${#A[@]} ${A[1]}";
   EXPECT_EQ(last(text), (Words{"run", "--x", "1", "--y", "z", "--w", "4", "1"}));
+  EXPECT_EQ(last("A=()\nrun \"${A[@]}\" \"$@\" \"x${A[@]}\" \"\""), (Words{"run", "x", ""}));
   EXPECT_EQ(last("A=(\"--y z\")\nrun \"${A[@]}\""), (Words{"run", "--y z"}));
 }
 
