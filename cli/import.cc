@@ -2,6 +2,7 @@
 #include "import/imported.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -79,6 +80,7 @@ std::string json_of(const imports::Imported& imported) {
                      {"file", imported.file},
                      {"values", std::move(values)},
                      {"ignored", ignored_json(imported)},
+                     {"warnings", imported.warnings},
                      {"assumed", imported.assumed},
                      {"converted", imported.converted},
                      {"contradictions", imported.contradictions},
@@ -86,7 +88,22 @@ std::string json_of(const imports::Imported& imported) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// One word alone: the name of a format lacks its file, anything else is a file that lacks its format.
+void require_format_and_file(const ImportOptions& options) {
+  if (!options.file.empty()) return;
+  const std::vector<std::string> formats = imports::import_formats();
+  const std::string word = config::printable(options.format);
+  if (std::find(formats.begin(), formats.end(), options.format) != formats.end()) {
+    throw Error(ErrorKind::kUsage, "FILE is missing", {}, {"stepcast import " + word + " FILE"});
+  }
+  const auto ends = [&](std::string_view ending) { return options.format.ends_with(ending); };
+  const std::string likely = ends(".toml") ? "torchtitan" : ends(".json") ? "deepspeed" : "megatron";
+  throw Error(ErrorKind::kUsage, "FORMAT is missing in front of " + word, {},
+              {"for example: stepcast import " + likely + " " + word, "formats: " + config::join(formats)});
+}
+
 int import(const ImportOptions& options) {
+  require_format_and_file(options);
   const imports::Imported imported = imports::import_file(request_of(options));
   if (!options.out.empty()) report::write_file_atomically(options.out, imports::scenario_yaml(imported));
   if (options.json) {
@@ -105,7 +122,6 @@ Command import_command(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("import", "a scenario from another framework's configuration");
   app->add_option("FORMAT", options->format, config::join(imports::import_formats()))->required();
   app->add_option("FILE", options->file, "launch script, YAML, TOML or JSON; read, never executed")
-      ->required()
       ->check(refuse_empty);
   app->add_option("--define", options->defines, "value of a shell variable; may be repeated")
       ->type_name("VAR=V")

@@ -16,6 +16,12 @@ std::string dashed(std::string_view text) {
   return result;
 }
 
+// A word that is nothing but an unknown variable where no value is due, or where a branch may have put arguments.
+bool hides_arguments(const ShellWord& word, const std::vector<Argument>& before) {
+  if (!word.text.empty() || word.unknown.empty()) return false;
+  return word.hides || before.empty() || !before.back().values.empty();
+}
+
 bool is_flag(const ShellWord& word) { return word.text.size() > 2 && word.text.starts_with("--"); }
 
 void add_leaf(const config::Node& node, const std::string& key, std::vector<Argument>& arguments, bool path) {
@@ -60,6 +66,7 @@ std::string as_written(const Argument& argument) {
 
 std::vector<Argument> arguments_of_words(const std::vector<ShellWord>& words, const std::string& file, Draft& draft) {
   std::vector<Argument> arguments;
+  std::set<std::string> asked;
   for (const ShellWord& word : words) {
     if (is_flag(word)) {
       const std::size_t equals = word.text.find('=');
@@ -70,10 +77,11 @@ std::vector<Argument> arguments_of_words(const std::vector<ShellWord>& words, co
       argument.unknown = word.unknown;
       if (equals != std::string::npos) argument.values.push_back(word.text.substr(equals + 1));
       arguments.push_back(std::move(argument));
-    } else if (word.text.empty() && !word.unknown.empty() && (arguments.empty() || !arguments.back().values.empty())) {
+    } else if (hides_arguments(word, arguments)) {
       const std::string& name = word.unknown.front();
-      draft.refuse("the variable " + name + " stands among the arguments and has no value here", {file, word.line, ""},
-                   {"give --define " + name + "=\"...\" (empty if it adds nothing)"});
+      if (asked.insert(name).second) {
+        draft.ask_for(name, {file, word.line, ""}, word.hides ? "=VALUE" : "=\"...\" (empty if it adds nothing)");
+      }
     } else if (!arguments.empty()) {
       arguments.back().values.push_back(word.text);
       for (const std::string& name : word.unknown) arguments.back().unknown.push_back(name);
@@ -101,8 +109,7 @@ const Argument* ArgumentTable::find(std::string_view name) {
   if (told_.emplace(name).second) {
     tell_repeats(name, *found);
     for (const std::string& variable : found->unknown) {
-      draft_.refuse("the variable " + variable + " has no value here",
-                    {found->where.file, found->where.line, found->written}, {"give --define " + variable + "=VALUE"});
+      draft_.ask_for(variable, {found->where.file, found->where.line, found->written});
     }
   }
   return found->unknown.empty() ? found : nullptr;
@@ -155,6 +162,13 @@ std::optional<std::int64_t> ArgumentTable::integer(std::string_view name) {
     return static_cast<std::int64_t>(*value);
   }
   draft_.refuse("\"" + config::printable(*text) + "\" is not a whole number from 0 to 2^31", where(name));
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> ArgumentTable::positive(std::string_view name) {
+  const auto value = integer(name);
+  if (!value || *value > 0) return value;
+  draft_.refuse("0 is no value of it", where(name), {"a whole number from 1"});
   return std::nullopt;
 }
 

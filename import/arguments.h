@@ -53,6 +53,8 @@ class ArgumentTable {
   std::vector<std::string> words(std::string_view name);
   // A whole number from 0 to 2^31 (1e6 counts as one); anything else is a problem.
   std::optional<std::int64_t> integer(std::string_view name);
+  // The same from 1.
+  std::optional<std::int64_t> positive(std::string_view name);
   std::optional<double> number(std::string_view name);
   // "launch.sh:12: --micro-batch-size 2"; empty when the argument is not there.
   std::string origin(std::string_view name) const;

@@ -179,10 +179,17 @@ class DeepSpeedTranslator {
       draft_.set("plan.bucket", bucket.value_or(500'000'000),
                  bucket ? args_.origin("zero-optimization.reduce-bucket-size") : "DeepSpeed default: 5e8 elements");
     } else {
-      args_.find("zero-optimization.reduce-bucket-size");
+      ignore_of_stage_3(overlap, overlaps ? "as it is simulated"
+                                          : "simulated as if true; --set plan.fsdp.prefetch=0 makes every gather wait");
+      ignore_of_stage_3("zero-optimization.reduce-bucket-size", "gradients are reduced by layer, not by bucket");
     }
     take_offload("zero-optimization.offload-optimizer.device", "plan.offload.optimizer.to");
     take_offload("zero-optimization.offload-param.device", "plan.offload.params");
+  }
+
+  void ignore_of_stage_3(const std::string& name, const std::string& detail) {
+    const Argument* given = args_.find(name);
+    if (given != nullptr) draft_.ignore(given->written, Reason::kNotSupported, "stage 3: " + detail, given->where);
   }
 
   void take_offload(const std::string& name, const std::string& field) {

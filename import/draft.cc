@@ -79,6 +79,17 @@ void Draft::refuse(std::string message, Location where, std::vector<std::string>
   problems_.add(kind, std::move(message), std::move(where), std::move(help));
 }
 
+void Draft::warn(const std::string& field, std::string setting, std::string consequence) {
+  warnings_.push_back({field, std::move(setting), std::move(consequence)});
+}
+
+void Draft::ask_for(const std::string& variable, Location where, const std::string& help) {
+  const bool named = variable.find_first_of("$`{#") == std::string::npos;
+  const std::string what = named ? "the variable " + variable : "the output of a command, " + variable;
+  refuse("what stands here depends on " + what + ", which has no value here", std::move(where),
+         {named ? "give --define " + variable + help : "put the value in its place"});
+}
+
 bool Draft::take_requested_model() {
   if (request_.model.empty()) return false;
   set("model.config", yaml_text(request_.model), "--model " + request_.model);
@@ -142,8 +153,26 @@ void Draft::lay_setting(const config::Setting& setting) {
   set(setting.field, setting.value, setting.origin);
 }
 
+void Draft::tell_warnings() {
+  for (Warning& warning : warnings_) {
+    const ImportedValue* value = find(warning.field);
+    if (value == nullptr) continue;
+    imported_.warnings.push_back(value->field + ": " + value->text + " (" + value->origin +
+                                 ") is not simulated yet: simulate refuses it; --set " + warning.setting +
+                                 " runs, and " + warning.consequence);
+  }
+}
+
+// A warning goes by the value it is about; a setting of that field has taken it away.
 Imported Draft::finish() {
-  for (const config::Setting& setting : request_.settings) lay_setting(setting);
+  const std::vector<config::Setting>& settings = request_.settings;
+  std::erase_if(warnings_, [&](const Warning& warning) {
+    return std::any_of(settings.begin(), settings.end(), [&](const config::Setting& setting) {
+      return warning.field == setting.field || warning.field.starts_with(setting.field + ".");
+    });
+  });
+  for (const config::Setting& setting : settings) lay_setting(setting);
+  tell_warnings();
   problems_.throw_if_any();
   std::stable_sort(imported_.values.begin(), imported_.values.end(),
                    [](const ImportedValue& a, const ImportedValue& b) { return section_of(a) < section_of(b); });

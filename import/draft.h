@@ -34,6 +34,11 @@ class Draft {
   void assume(std::string text) { imported_.assumed.push_back(std::move(text)); }
   void convert(std::string text) { imported_.converted.push_back(std::move(text)); }
   void contradict(std::string text) { imported_.contradictions.push_back(std::move(text)); }
+  // A value that this release refuses: `setting` is the setting that runs, `consequence` what differs then. Not told
+  // where a setting replaces the field.
+  void warn(const std::string& field, std::string setting, std::string consequence);
+  // A problem: what stands at `where` depends on a variable of the script without a value.
+  void ask_for(const std::string& variable, Location where, const std::string& help = "=VALUE");
   void refuse(std::string message, Location where, std::vector<std::string> help = {},
               ErrorKind kind = ErrorKind::kInput);
 
@@ -50,12 +55,20 @@ class Draft {
   Imported finish();
 
  private:
+  struct Warning {
+    std::string field;
+    std::string setting;
+    std::string consequence;
+  };
+
   void lay_setting(const config::Setting& setting);
+  void tell_warnings();
   void take_cluster(std::int64_t gpus);
 
   const ImportRequest& request_;
   Imported imported_;
   ProblemList problems_;
+  std::vector<Warning> warnings_;
   bool model_failed_ = false;
 };
 

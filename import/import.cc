@@ -175,15 +175,14 @@ void import_megatron(Draft& draft) {
     config::Node root = read_tree(draft);
     take_environment_map(root, draft);
     ArgumentTable args(as_megatron_flags(arguments_of_tree(root, false)), draft);
-    return translate_megatron(args, draft, std::nullopt, "", {});
+    return translate_megatron(args, draft, {});
   }
   const ShellScript script = read_script(draft);
   const auto launch = find_launch(script, is_megatron_argument, draft);
   if (!launch) return;
   take_environment(script.environment, draft);
   ArgumentTable args(as_megatron_flags(arguments_of_words(launch->arguments, draft.request().file, draft)), draft);
-  translate_megatron(args, draft, launch->devices, draft.request().file + ": " + launch->devices_origin,
-                     launch->devices_missing);
+  translate_megatron(args, draft, launch->devices);
 }
 
 void import_megatron_bridge(Draft& draft) {
@@ -202,7 +201,7 @@ void import_megatron_bridge(Draft& draft) {
   spell_out_precision(arguments);
   if (!is_yaml_file(draft.request().file)) assume_recipe(arguments, draft);
   ArgumentTable args(std::move(arguments), draft);
-  translate_megatron(args, draft, std::nullopt, "", {});
+  translate_megatron(args, draft, {});
 }
 
 std::vector<std::string> import_formats() {

@@ -43,6 +43,7 @@ struct Imported {
   std::string file;
   std::vector<ImportedValue> values;  // each field once, in the order of the scenario's sections
   std::vector<Ignored> ignored;
+  std::vector<std::string> warnings;        // written, but refused by this release, and what runs instead
   std::vector<std::string> assumed;         // what the source does not say
   std::vector<std::string> converted;       // values that are counted otherwise here
   std::vector<std::string> contradictions;  // settled ones: which of two values holds

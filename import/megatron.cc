@@ -54,7 +54,7 @@ constexpr std::array kNotSupported = std::to_array<NotSupported>({
     {"mamba", "state-space layers"},
     {"experimental-attention-variant", "other kinds of attention"},
     {"linear-attention", "other kinds of attention"},
-    {"window-", "sliding windows"},
+    {"window-attn-skip-freq", "layers without a window"},
     {"tensor-parallel-num-weight-shards", "weight sharding beside tensor parallelism"},
     {"expert-tensor-parallel-num-weight-shards", "weight sharding beside tensor parallelism"},
     {"mtp-", "multi-token prediction"},
@@ -62,12 +62,7 @@ constexpr std::array kNotSupported = std::to_array<NotSupported>({
     {"torch-fsdp2", "torch FSDP2 inside Megatron"},
     {"outer-dp-sharding-strategy", "a second sharding axis"},
     {"distribute-saved-activations", "saved activations spread over tensor-parallel ranks"},
-    {"cpu-offloading", "offloaded activations"},
-    {"fine-grained-activation-offloading", "offloaded activations"},
-    {"offload-modules", "offloaded activations"},
-    {"activation-offload-fraction", "offloaded activations"},
-    {"optimizer-cpu-offload", "an optimizer in host memory"},
-    {"optimizer-offload-fraction", "an optimizer in host memory"},
+    {"cpu-offloading", "details of offloaded activations"},
     {"defer-embedding-wgrad-compute", "weight gradients of the embedding computed later"},
     {"overlap-p2p-communication-warmup-flush", "overlap of the pipeline's messages in warm-up and flush"},
     {"align-grad-reduce", "the moment of gradient reduction"},
@@ -113,6 +108,21 @@ void sort_out(const Argument& argument, Draft& draft) {
   }
 }
 
+// Megatron-LM aborts on a flag it does not know. A mistyped one is refused before anything is made of the others; one
+// that is like no other belongs to a fork and stays a remark. Keys of configuration files have names of their own.
+bool refuse_mistyped(const ArgumentTable& args, Draft& draft) {
+  bool any = false;
+  for (const Argument* argument : args.rest()) {
+    if (draft.request().format != "megatron" || !argument->written.starts_with("--")) continue;
+    const std::string meant = mistyped_megatron_flag(argument->name);
+    if (meant.empty()) continue;
+    any = true;
+    draft.refuse("Megatron-LM has no " + argument->written,
+                 {argument->where.file, argument->where.line, argument->written}, {"did you mean --" + meant + "?"});
+  }
+  return any;
+}
+
 }  // namespace
 
 std::vector<Argument> as_megatron_flags(std::vector<Argument> arguments) {
@@ -129,19 +139,19 @@ std::vector<Argument> as_megatron_flags(std::vector<Argument> arguments) {
   return arguments;
 }
 
-void translate_megatron(ArgumentTable& args, Draft& draft, std::optional<std::int64_t> devices,
-                        const std::string& devices_origin, const std::vector<std::string>& devices_missing) {
+void translate_megatron(ArgumentTable& args, Draft& draft, StatedDevices devices) {
+  if (refuse_mistyped(args, draft)) return;
   MegatronRun run{args, draft};
   draft.set("framework", "megatron-core", draft.request().format);
-  std::vector<std::string> help;
-  for (const std::string& name : devices_missing) help.push_back("or --define " + name + "=VALUE");
-  if (!devices) {
-    devices = args.integer("world-size");
+  if (!devices.count && devices.missing.empty()) {
+    devices.count = args.positive("world-size");
+    devices.origin = args.origin("world-size");
   }
-  run.world = draft.take_gpus(devices, devices_origin.empty() ? args.origin("world-size") : devices_origin, help);
+  run.world = take_devices(devices, draft, {});
   translate_megatron_model(run);
   translate_megatron_training(run);
   translate_megatron_plan(run);
+  translate_megatron_offload(run);
   translate_megatron_layout(run);
   judge_megatron(run);
   for (const Argument* argument : args.rest()) sort_out(*argument, draft);

@@ -8,6 +8,7 @@
 
 #include "import/arguments.h"
 #include "import/draft.h"
+#include "import/launch.h"
 
 namespace stepcast::imports {
 
@@ -39,6 +40,10 @@ struct MegatronRun {
   std::int64_t degree(std::string_view name, std::int64_t otherwise) const {
     return args.integer(name).value_or(otherwise);
   }
+  // The same for what counts from 1.
+  std::int64_t count(std::string_view name, std::int64_t otherwise) const {
+    return args.positive(name).value_or(otherwise);
+  }
   std::string origin_or(std::string_view name, std::string otherwise) const {
     std::string origin = args.origin(name);
     return origin.empty() ? std::move(otherwise) : origin;
@@ -46,13 +51,13 @@ struct MegatronRun {
 };
 
 // Puts the arguments into the draft: values, remarks, problems. `devices` are what the launcher starts.
-void translate_megatron(ArgumentTable& args, Draft& draft, std::optional<std::int64_t> devices,
-                        const std::string& devices_origin, const std::vector<std::string>& devices_missing);
+void translate_megatron(ArgumentTable& args, Draft& draft, StatedDevices devices);
 
 // The parts, in this order.
 void translate_megatron_model(MegatronRun& run);
 void translate_megatron_training(MegatronRun& run);
 void translate_megatron_plan(MegatronRun& run);
+void translate_megatron_offload(MegatronRun& run);
 // The number of layers of each virtual stage: Megatron's default is an even split and nothing else. Uses and sets vp.
 void translate_megatron_layout(MegatronRun& run);
 // What Megatron-LM itself refuses, in its flags' names.

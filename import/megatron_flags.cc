@@ -32,6 +32,12 @@ const Names& names() {
   return list;
 }
 
+std::string without_digits(std::string_view name) {
+  std::string text(name);
+  std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
+  return text;
+}
+
 }  // namespace
 
 bool is_megatron_flag(std::string_view name) {
@@ -48,6 +54,16 @@ std::string complete_megatron_flag(std::string_view name) {
     only = flag;
   }
   return only;
+}
+
+std::string mistyped_megatron_flag(std::string_view name) {
+  constexpr std::size_t kShortest = 5;
+  constexpr std::size_t kLong = 10;
+  if (name.size() < kShortest || is_megatron_flag(name)) return {};
+  const std::vector<std::string> nearest = config::nearest_names(name, names().flags, 1);
+  if (nearest.empty() || without_digits(nearest[0]) == without_digits(name)) return {};
+  const std::size_t allowed = std::min(name.size(), nearest[0].size()) < kLong ? 1 : 2;
+  return config::edit_distance(name, nearest[0]) <= allowed ? nearest[0] : std::string();
 }
 
 std::vector<std::string> nearest_megatron_flags(std::string_view name) {

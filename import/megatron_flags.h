@@ -15,6 +15,9 @@ bool is_megatron_flag(std::string_view name);
 // A flag of that name, or the one flag it is the beginning of (as argparse completes); empty when there is none or
 // more.
 std::string complete_megatron_flag(std::string_view name);
+// The flag that is meant by a name at most two letters off (one in short names); empty when there is none, or when only
+// digits differ, as in the flags that forks add.
+std::string mistyped_megatron_flag(std::string_view name);
 // Flags close enough to be a typing mistake, with their dashes, nearest first.
 std::vector<std::string> nearest_megatron_flags(std::string_view name);
 

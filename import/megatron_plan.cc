@@ -44,7 +44,6 @@ void take_degrees(MegatronRun& run) {
 }
 
 void take_batch(MegatronRun& run) {
-  if (run.micro_batch < 1) run.micro_batch = 1;
   run.draft.set("plan.micro_batch_size", run.micro_batch, run.origin_or("micro-batch-size", "assumed"));
   if (run.args.origin("micro-batch-size").empty())
     run.draft.assume("plan.micro_batch_size 1: --micro-batch-size is not given");
@@ -130,6 +129,8 @@ void take_overlap(MegatronRun& run) {
   for (const Switch& overlap : kOverlaps) {
     if (run.args.on(overlap.flag)) run.draft.set(std::string(overlap.field), "true", run.args.origin(overlap.flag));
   }
+  run.draft.warn("plan.overlap.tp_comm", "plan.overlap.tp_comm=false",
+                 "that communication is then exposed more than in the run");
   if (run.args.on("no-overlap-p2p-communication")) {
     run.draft.set("plan.overlap.p2p", "false", run.args.origin("no-overlap-p2p-communication"));
   }
@@ -139,6 +140,10 @@ void take_overlap(MegatronRun& run) {
 }
 
 void take_context(MegatronRun& run) {
+  const ImportedValue* dropout = run.draft.find("training.dropout");
+  if (run.cp > 1 && dropout != nullptr && dropout->text != "0") {
+    run.draft.warn("training.dropout", "training.dropout=0", "the masks of dropout are then left out");
+  }
   const std::vector<std::string> kinds = run.args.words("cp-comm-type");
   if (kinds.size() == 1 && run.cp > 1) {
     run.draft.set("plan.cp_comm_type", yaml_text(kinds[0]), run.args.origin("cp-comm-type"));

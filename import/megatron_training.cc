@@ -8,7 +8,7 @@ namespace stepcast::imports {
 namespace {
 
 void take_batch(MegatronRun& run) {
-  run.sequence = run.degree("seq-length", 0);
+  run.sequence = run.count("seq-length", 0);
   if (run.sequence > 0) {
     run.draft.set("training.sequence_length", run.sequence, run.args.origin("seq-length"));
   } else if (run.args.origin("seq-length").empty() && !run.draft.request().settings.empty()) {
@@ -17,8 +17,8 @@ void take_batch(MegatronRun& run) {
     run.draft.refuse("missing --seq-length", {run.draft.request().file, 0, ""},
                      {"give --set training.sequence_length=N"});
   }
-  run.micro_batch = run.degree("micro-batch-size", 1);
-  run.global_batch = run.degree("global-batch-size", 0);
+  run.micro_batch = run.count("micro-batch-size", 1);
+  run.global_batch = run.count("global-batch-size", 0);
 }
 
 // GBS = MBS * DP where it is not given; dp is known once the degrees are read.
@@ -85,16 +85,26 @@ void take_optimizer(MegatronRun& run) {
   }
 }
 
-// Megatron's dropout defaults to 0.1; its masks are in no scenario yet.
-void tell_dropout(MegatronRun& run) {
+// Megatron's dropout defaults to 0.1. The scenario knows one probability for attention and residuals.
+void take_dropout(MegatronRun& run) {
+  constexpr double kDefault = 0.1;
   const auto hidden = run.args.number("hidden-dropout");
   const auto attention = run.args.number("attention-dropout");
-  if (hidden.value_or(0.1) == 0 && attention.value_or(0.1) == 0) return;
-  run.draft.ignore("--hidden-dropout, --attention-dropout", Reason::kNotSupported,
-                   "dropout of " + config::number_text(hidden.value_or(0.1)) + " and " +
-                       config::number_text(attention.value_or(0.1)) + (hidden && attention ? "" : " (default 0.1)") +
-                       ": simulated without",
-                   run.args.where(hidden ? "hidden-dropout" : "attention-dropout"));
+  const double of_hidden = hidden.value_or(kDefault);
+  const double of_attention = attention.value_or(kDefault);
+  if (of_hidden == of_attention) {
+    run.draft.set("training.dropout", config::number_text(of_hidden),
+                  run.origin_or(hidden ? "hidden-dropout" : "attention-dropout", "Megatron default"));
+    return;
+  }
+  for (const config::Setting& setting : run.draft.request().settings) {
+    if (setting.field == "training.dropout") return;
+  }
+  run.draft.refuse("--hidden-dropout " + config::number_text(of_hidden) + (hidden ? "" : " (Megatron default)") +
+                       " and --attention-dropout " + config::number_text(of_attention) +
+                       (attention ? "" : " (Megatron default)") + ": two probabilities are not supported yet",
+                   run.args.where(hidden ? "hidden-dropout" : "attention-dropout"),
+                   {"--set training.dropout=P decides for both"}, ErrorKind::kUnsupported);
 }
 
 }  // namespace
@@ -103,7 +113,7 @@ void translate_megatron_training(MegatronRun& run) {
   take_batch(run);
   take_precision(run);
   take_optimizer(run);
-  tell_dropout(run);
+  take_dropout(run);
   const bool fused = run.args.on("cross-entropy-loss-fusion");
   run.draft.set("training.lm_head_loss", fused ? "fused_vocab_parallel" : "unfused",
                 run.origin_or("cross-entropy-loss-fusion", "no --cross-entropy-loss-fusion"));

@@ -65,6 +65,7 @@ std::vector<std::string> report_lines(const Imported& imported) {
   const auto add = [&lines](const std::string& label, const std::vector<std::string>& texts) {
     for (const std::string& text : texts) lines.push_back(label + ": " + config::printable(text, 400));
   };
+  add("warning", imported.warnings);
   add("contradictory", imported.contradictions);
   add("converted", imported.converted);
   add("assumed", imported.assumed);

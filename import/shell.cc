@@ -1,10 +1,12 @@
-// The commands of a script, in order. Blocks matter for one thing: what is set inside a branch or a loop is unknown.
+// The commands of a script, in order. Branches that are not taken are skipped; what a branch or a loop sets that may or
+// may not run is in doubt.
 #include "import/shell.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
+#include "import/shell_conditions.h"
 #include "import/shell_words.h"
 
 namespace stepcast::imports {
@@ -17,16 +19,11 @@ class ShellReader {
 
   ShellScript run() {
     while (!cursor_.at_end()) step();
-    end_command();
+    end_list();
     return std::move(script_);
   }
 
  private:
-  // Blocks by the word that ends them: "fi", "done", "esac", "}" of a function; "group" for a plain { ... }.
-  bool is_conditional() const {
-    return after_and_or_ || std::any_of(blocks_.begin(), blocks_.end(), [](const auto& b) { return b != "group"; });
-  }
-
   void step() {
     cursor_.skip_blanks();
     if (cursor_.at_end()) return;
@@ -36,17 +33,19 @@ class ShellReader {
     } else if (c == '\n') {
       cursor_.next();
       skip_here_documents();
+      end_list();
+    } else if (cursor_.sees("&&") || cursor_.sees("||")) {
+      const bool with_and = cursor_.next() == '&';
+      cursor_.next();
       end_command();
-    } else if (cursor_.take("&&") || cursor_.take("||")) {
-      end_command();
-      after_and_or_ = true;
+      blocks_.join_list(with_and);
     } else if (is_redirection()) {
       read_redirection();
     } else if (at_command_start() && cursor_.sees("((")) {
       read_test();
     } else if (std::string_view(";|&()").find(c) != std::string_view::npos) {
       cursor_.next();
-      end_command();
+      end_list();
     } else if (at_command_start() && read_block_word()) {
       // if, for, [[ and so on are no commands.
     } else if (read_assignment()) {
@@ -59,11 +58,18 @@ class ShellReader {
   bool at_command_start() const { return command_.words.empty(); }
 
   void end_command() {
-    if (!command_.words.empty()) script_.commands.push_back(std::move(command_));
+    if (!command_.words.empty()) {
+      blocks_.take_outcome(outcome_of(command_.words));
+      if (!blocks_.skipped()) script_.commands.push_back(std::move(command_));
+    }
     command_ = {};
     declares_ = false;
     exports_ = false;
-    after_and_or_ = false;
+  }
+
+  void end_list() {
+    end_command();
+    blocks_.end_list();
   }
 
   void read_comment() {
@@ -129,24 +135,47 @@ class ShellReader {
         {{"if", "fi"}, {"while", "done"}, {"until", "done"}, {"for", "done"}, {"select", "done"}, {"case", "esac"}}};
     for (const Opening& opening : kOpenings) {
       if (!take_reserved(opening.word)) continue;
-      blocks_.emplace_back(opening.end);
+      blocks_.open(opening.end, opening.word == "case" ? read_case_head() : std::vector<std::string>());
       if (opening.word == "for" || opening.word == "select") read_loop_head();
-      if (opening.word == "case") cursor_.skip_line();
       return true;
     }
     for (const std::string_view end : {"fi", "done", "esac", "}"}) {
       if (!take_reserved(end)) continue;
-      if (!blocks_.empty()) blocks_.pop_back();
+      blocks_.close();
       return true;
     }
     if (take_reserved("{")) {
-      blocks_.emplace_back(std::exchange(function_, false) ? "}" : "group");
+      blocks_.open(std::exchange(function_, false) ? "}" : "group");
       return true;
     }
-    for (const std::string_view word : {"then", "else", "elif", "do", "!", "time"}) {
-      if (take_reserved(word)) return true;
+    return read_branch_word() || read_test() || read_function();
+  }
+
+  bool read_branch_word() {
+    if (take_reserved("then")) {
+      blocks_.enter_branch();
+    } else if (take_reserved("elif")) {
+      blocks_.next_branch(true);
+    } else if (take_reserved("else")) {
+      blocks_.next_branch(false);
+    } else if (take_reserved("!")) {
+      blocks_.negate();
+    } else {
+      return take_reserved("do") || take_reserved("time");
     }
-    return read_test() || read_function();
+    return true;
+  }
+
+  // "case $NAME in": the variables that choose.
+  std::vector<std::string> read_case_head() {
+    cursor_.skip_blanks();
+    const ShellWord word = word_of(words_.value(), cursor_.line());
+    cursor_.skip_line();
+    return word.unknown;
+  }
+
+  void forget(const std::string& name, int line) {
+    if (!blocks_.skipped()) variables_.forget(name, line);
   }
 
   void read_loop_head() {
@@ -154,19 +183,44 @@ class ShellReader {
     const std::size_t start = cursor_.at();
     while (is_name_part(cursor_.peek())) cursor_.next();
     const std::string name(cursor_.from(start));
-    if (!name.empty()) variables_.forget(name, cursor_.line());
+    if (!name.empty()) forget(name, cursor_.line());
     while (!cursor_.at_end() && cursor_.peek() != '\n' && cursor_.peek() != ';') cursor_.next();
   }
 
   // [[ ... ]] and (( ... )) have operators of their own.
   bool read_test() {
     if (cursor_.take("((")) {
+      const std::size_t start = cursor_.at();
       cursor_.skip_balanced('(', ')');
+      blocks_.take_outcome({std::nullopt, names_without_value(cursor_.from(start))});
       return true;
     }
     if (!take_reserved("[[")) return false;
-    while (!cursor_.at_end() && !cursor_.take("]]")) cursor_.next();
+    std::vector<ShellWord> words{{"[[", cursor_.line(), {}, {}}};
+    while (!cursor_.at_end() && !cursor_.take("]]")) {
+      const bool apart = std::string_view(" \t\r\n\\").find(cursor_.peek()) != std::string_view::npos;
+      const bool operates = std::string_view(";&|()<>").find(cursor_.peek()) != std::string_view::npos;
+      if (apart || operates) {
+        const char c = cursor_.next();
+        if (operates) words.push_back({std::string(1, c), cursor_.line(), {}, {}});
+      } else {
+        words.push_back(word_of(words_.value(), cursor_.line()));
+      }
+    }
+    blocks_.take_outcome(outcome_of(words));
     return true;
+  }
+
+  std::vector<std::string> names_without_value(std::string_view text) const {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (!is_name_start(text[i])) continue;
+      const std::size_t start = i;
+      while (i < text.size() && is_name_part(text[i])) ++i;
+      std::string name(text.substr(start, i - start));
+      if (variables_.find(name) == nullptr) names.push_back(std::move(name));
+    }
+    return names;
   }
 
   // "name() {" and "function name {": the body runs only where it is called, if at all.
@@ -217,8 +271,12 @@ class ShellReader {
         if (piece.unknown.starts_with('$') || piece.unknown.starts_with('`')) piece.unknown = name;
       }
     }
-    if (is_conditional() || indexed) {
+    if (blocks_.skipped()) return variables_.skip(name, value);
+    if (indexed) {
       variables_.forget(name, line);
+    } else if (blocks_.doubtful()) {
+      const std::string cause = blocks_.cause();
+      variables_.doubt(name, value, line, cause.empty() ? name : cause);
     } else {
       variables_.assign(name, std::move(value), append);
     }
@@ -243,7 +301,7 @@ class ShellReader {
       declares_ = exports_ || first == "declare" || first == "local" || first == "readonly" || first == "typeset";
       if (first == "read" || first == "mapfile") declares_ = false;
     } else if (command_.words.front().text == "read" && fields.size() == 1) {
-      variables_.forget(text_of(fields.front()), line);
+      forget(text_of(fields.front()), line);
     }
     for (const Pieces& field : fields) command_.words.push_back(word_of(field, line));
   }
@@ -253,9 +311,8 @@ class ShellReader {
   ShellWordReader words_;
   ShellScript script_;
   ShellCommand command_;
-  std::vector<std::string> blocks_;
+  ShellBlocks blocks_;
   std::vector<std::pair<std::string, bool>> here_documents_;  // the ending line, and whether tabs before it count
-  bool after_and_or_ = false;
   bool function_ = false;
   bool declares_ = false;
   bool exports_ = false;

@@ -4,7 +4,10 @@
 // readonly), $VAR, ${VAR}, ${VAR:-word} and its relatives -, :=, =, :+, +, ${ARRAY[@]}, ${#ARRAY[@]}, $(( )),
 // redirections, pipelines, here-documents (skipped).
 //
-// Not read, and therefore unknown: the output of a command, a variable that is set in a branch or a loop, other
+// Branches: one whose test can be told (shell_conditions.h) is read or skipped. One that may run puts what it sets in
+// doubt, under the name of the variable that would tell.
+//
+// Not read, and therefore unknown: the output of a command, a variable that is set in a loop or a case, other
 // expansions such as ${VAR%suffix}, the script's arguments $1 to $9; "$@" is empty. What is unknown is named, so that a
 // definition from outside can settle it.
 #pragma once

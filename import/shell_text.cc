@@ -5,14 +5,25 @@
 #include <utility>
 
 namespace stepcast::imports {
+namespace {
+
+bool holds_arguments(const ShellVariable& variable) {
+  return variable.array || std::any_of(variable.elements.begin(), variable.elements.end(), [](const Pieces& element) {
+           const std::string text = text_of(element);
+           return text.starts_with("--") || text.find_first_of(" \t\n") != std::string::npos;
+         });
+}
+
+}  // namespace
 
 ShellWord word_of(const Pieces& pieces, int line) {
   ShellWord word{text_of(pieces), line, {}, pieces};
   for (const Piece& piece : pieces) {
     if (!piece.unknown.empty()) word.unknown.push_back(piece.unknown);
+    word.hides = word.hides || piece.hides;
   }
   for (const Piece& piece : pieces) {
-    if (piece.text.empty()) continue;
+    if (piece.text.empty() && !(piece.hides && word.text.empty())) continue;
     word.line = piece.line;
     break;
   }
@@ -61,6 +72,29 @@ void ShellVariables::assign(const std::string& name, ShellVariable value, bool a
 void ShellVariables::forget(const std::string& name, int line) {
   if (fixed_.contains(name)) return;
   variables_[name] = {{{Piece{"", line, name}}}, false};
+}
+
+void ShellVariables::skip(const std::string& name, const ShellVariable& value) {
+  if (holds_arguments(value) && find(name) == nullptr) variables_[name] = {{}, value.array};
+}
+
+void ShellVariables::doubt(const std::string& name, const ShellVariable& value, int line, const std::string& cause) {
+  if (fixed_.contains(name)) return;
+  ShellVariable& variable = variables_[name];
+  const bool hides = holds_arguments(variable) || holds_arguments(value);
+  const Piece place{"", line, cause, hides};
+  const auto is_place = [&](const Pieces& p) { return !p.empty() && p.back().unknown == cause && p.back().hides; };
+  if (variable.elements.empty()) {
+    variable.elements.push_back({place});
+  } else if (is_place(variable.elements.back())) {
+    return;
+  } else if (variable.array) {
+    variable.elements.push_back({place});
+  } else {
+    Pieces& text = variable.elements.front();
+    if (hides) text.push_back({" ", line, {}});
+    text.push_back(place);
+  }
 }
 
 void FieldBuilder::add(std::string_view text, int line, bool quoted) {

@@ -16,6 +16,7 @@ struct Piece {
   std::string text;
   int line = 0;
   std::string unknown;
+  bool hides = false;  // arguments of a program may stand there, not just a part of one value
 };
 using Pieces = std::vector<Piece>;
 
@@ -25,6 +26,7 @@ struct ShellWord {
   int line = 0;
   std::vector<std::string> unknown;  // what is missing in the text, by name, in order
   Pieces pieces;
+  bool hides = false;
 };
 ShellWord word_of(const Pieces& pieces, int line);
 std::string text_of(const Pieces& pieces);
@@ -45,8 +47,12 @@ class ShellVariables {
 
   const ShellVariable* find(std::string_view name) const;
   void assign(const std::string& name, ShellVariable value, bool append);
-  // From here on nothing is known about it: it is set under a condition, by a loop, or by a command.
+  // From here on nothing is known about it: it is set by a loop or by a command.
   void forget(const std::string& name, int line);
+  // It is not given `value`, in a branch that does not run: arguments that only such branches set are none.
+  void skip(const std::string& name, const ShellVariable& value);
+  // It may have been given `value`: what it holds stays, with the place of `cause`, the variable that would tell.
+  void doubt(const std::string& name, const ShellVariable& value, int line, const std::string& cause);
 
  private:
   std::map<std::string, ShellVariable, std::less<>> variables_;
@@ -60,6 +66,8 @@ class FieldBuilder {
   void add(std::string_view text, int line, bool quoted);
   void add_expansion(const Pieces& value, bool quoted);
   void end_field();
+  // "${A[@]}" of an empty array is no field, although it is quoted.
+  void drop_empty() { open_ = open_ && !current_.empty(); }
   // Ends the word and gives its fields; a quoted empty word is a field.
   std::vector<Pieces> take();
   std::size_t characters() const { return characters_; }

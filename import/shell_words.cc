@@ -1,6 +1,7 @@
 // One pass: a word is expanded as it is read, since every assignment before it has been read by then.
 #include "import/shell_words.h"
 
+#include <algorithm>
 #include <cctype>
 #include <utility>
 
@@ -182,7 +183,7 @@ void ShellWordReader::read_dollar(FieldBuilder& fields, bool quoted) {
     read_braces(fields, quoted, line);
     --nesting_;
   } else if (cursor_.take("@") || cursor_.take("*")) {
-    // The script's own arguments: none.
+    fields.drop_empty();  // the script's own arguments: none
   } else if (is_name_start(cursor_.peek())) {
     const std::size_t start = cursor_.at();
     while (is_name_part(cursor_.peek())) cursor_.next();
@@ -217,7 +218,9 @@ void ShellWordReader::read_braces(FieldBuilder& fields, bool quoted, int line) {
   if (length && cursor_.peek() == '}') {
     cursor_.next();
     const ShellVariable* variable = variables_.find(name);
-    const bool counted = variable != nullptr && !index.empty() && variable->array;
+    const bool counted = variable != nullptr && !index.empty() && variable->array &&
+                         std::all_of(variable->elements.begin(), variable->elements.end(),
+                                     [](const Pieces& element) { return first_unknown(element).empty(); });
     if (counted) return fields.add(std::to_string(variable->elements.size()), line, quoted);
     return add_unknown(fields, "#" + name, line);
   }
@@ -300,6 +303,7 @@ void ShellWordReader::add_variable(FieldBuilder& fields, bool quoted, const std:
     if (!there) return add_unknown(fields, name, line);
     return fields.add_expansion(variable->elements[static_cast<std::size_t>(*position)], quoted);
   }
+  if (variable->elements.empty()) fields.drop_empty();
   // A definition from outside is one text: as an array it is the words of it.
   for (std::size_t i = 0; i < variable->elements.size(); ++i) {
     if (i > 0) fields.end_field();

@@ -83,11 +83,11 @@ class TorchtitanTranslator {
  public:
   TorchtitanTranslator(ArgumentTable& args, Draft& draft) : args_(args), draft_(draft) {}
 
-  void run(std::optional<std::int64_t> devices, const std::string& devices_origin) {
+  void run(const StatedDevices& devices) {
     draft_.set("framework", "torchtitan", draft_.request().format);
     take_model();
     take_degrees();
-    take_world(devices, devices_origin);
+    take_world(devices);
     take_schedule();
     take_batch();
     take_sharding();
@@ -169,14 +169,12 @@ class TorchtitanTranslator {
     return value;
   }
 
-  void take_world(std::optional<std::int64_t> devices, const std::string& devices_origin) {
+  void take_world(StatedDevices devices) {
     const std::int64_t model_ranks = tp_ * cp_ * pp_;
-    std::string origin = devices_origin;
-    if (shard_ > 0 && !devices && replicate_ * shard_ <= (std::int64_t{1} << 24) / model_ranks) {
-      devices = replicate_ * shard_ * model_ranks;
-      origin = "derived: replicate * shard * tp * cp * pp";
+    if (shard_ > 0 && !devices.count && replicate_ * shard_ <= (std::int64_t{1} << 24) / model_ranks) {
+      devices = {replicate_ * shard_ * model_ranks, "derived: replicate * shard * tp * cp * pp", {}, ""};
     }
-    gpus_ = draft_.take_gpus(devices, origin, {"data_parallel_shard_degree -1 takes what is there"});
+    gpus_ = take_devices(devices, draft_, {"data_parallel_shard_degree -1 takes what is there"});
     if (gpus_ == 0) return;
     if (gpus_ % (model_ranks * replicate_) != 0) {
       draft_.refuse(std::to_string(gpus_) +
@@ -311,15 +309,25 @@ class TorchtitanTranslator {
     draft_.set("plan.recompute.mode", yaml_text(mode), origin.empty() ? "torchtitan default" : origin);
     if (mode == "selective") {
       draft_.set("plan.recompute.policy", yaml_text(policy), args_.origin("activation-checkpoint.selective-ac-option"));
+      if (policy == "op") {
+        draft_.warn("plan.recompute.policy", "plan.recompute=full", "more is recomputed and less kept than in the run");
+      }
     }
   }
 
   void take_stack() {
     const std::string_view compile = given({"compile.enable", "training.compile"});
-    if (args_.on(compile)) draft_.set("stack.compile", "block", args_.origin(compile));
+    if (args_.on(compile)) {
+      draft_.set("stack.compile", "block", args_.origin(compile));
+      draft_.warn("stack.compile", "stack.compile=none", "elementwise kernels are then slower than in the run");
+    }
     const std::string_view async =
         given({"parallelism.enable-async-tensor-parallel", "experimental.enable-async-tensor-parallel"});
-    if (args_.on(async)) draft_.set("plan.overlap.tp_comm", "true", args_.origin(async));
+    if (args_.on(async)) {
+      draft_.set("plan.overlap.tp_comm", "true", args_.origin(async));
+      draft_.warn("plan.overlap.tp_comm", "plan.overlap.tp_comm=false",
+                  "that communication is then exposed more than in the run");
+    }
     for (const std::string& converter : args_.words("model.converters")) {
       if (converter.find("float8") == std::string::npos) continue;
       float8_ = true;
@@ -390,7 +398,7 @@ void import_torchtitan(Draft& draft) {
   const std::string& file = draft.request().file;
   if (file.ends_with(".toml")) {
     ArgumentTable args(arguments_of_toml(file), draft);
-    return TorchtitanTranslator(args, draft).run(std::nullopt, "");
+    return TorchtitanTranslator(args, draft).run({});
   }
   const ShellScript script = read_shell(config::read_file(file), file, draft.request().defines);
   const auto launch = find_launch(script, is_dotted, draft);
@@ -403,7 +411,7 @@ void import_torchtitan(Draft& draft) {
   if (const std::string toml = named_toml(script, flags, file); !toml.empty()) arguments = arguments_of_toml(toml);
   arguments.insert(arguments.end(), flags.begin(), flags.end());  // flags hold over the file
   ArgumentTable args(std::move(arguments), draft);
-  TorchtitanTranslator(args, draft).run(launch->devices, file + ": " + launch->devices_origin);
+  TorchtitanTranslator(args, draft).run(launch->devices);
 }
 
 }  // namespace stepcast::imports

@@ -110,6 +110,33 @@ TEST(CaseCommands, D08InvariantsOfMegatron) {
   EXPECT_NE((switched_off.out + switched_off.err).find("switched off"), std::string::npos) << switched_off.err;
 }
 
+// A script of Megatron's defaults (LayerNorm, GELU, biases, learned positions, dropout) in GPT-3's shape is simulated
+// as it stands; its 174,604,259,328 parameters are counted by hand in tests/import/megatron_arguments_test.cc.
+TEST(CaseCommands, ScriptOfGpt3) {
+  const std::string script = scratch("gpt3.sh");
+  write_text(script,
+             "torchrun --nproc_per_node 8 --nnodes 16 pretrain_gpt.py --num-layers 96 --hidden-size 12288 \\\n"
+             "  --num-attention-heads 96 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 50257 \\\n"
+             "  --tensor-model-parallel-size 8 --pipeline-model-parallel-size 16 --sequence-parallel --bf16 \\\n"
+             "  --micro-batch-size 1 --global-batch-size 16\n");
+  EXPECT_EQ(simulated(imported("megatron " + script, "gpt3.yaml"))["parameters"], 174604259328);
+}
+
+// What a script says and this release refuses stays in the scenario; the warning's setting runs.
+TEST(CaseCommands, WarningOfImportNamesASettingThatRuns) {
+  const std::string script = scratch("overlap.sh");
+  write_text(
+      script,
+      "torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py --num-layers 4 --hidden-size 1024 --swiglu \\\n"
+      "  --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 --vocab-size 32000 --bf16 \\\n"
+      "  --tensor-model-parallel-size 8 --sequence-parallel --tp-comm-overlap --global-batch-size 8 \\\n"
+      "  --optimizer-cpu-offload\n");
+  const std::string file = imported("megatron " + script, "overlap.yaml");
+  EXPECT_EQ(stepcast("simulate " + file).exit_code, 4);
+  const ProgramRun run = stepcast("simulate " + file + " --set plan.overlap.tp_comm=false --set plan.offload=none");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
 // 6,738,415,616 parameters N on 8 ranks of data parallelism. Weights 2N and the optimizer's 12N / 8; gradients 4N, and
 // beside them the placeholders that Transformer Engine keeps, bf16 and one for each weight's shape: 12288 x 4096,
 // 4096 x 4096, 22016 x 4096, 4096 x 11008 and 32000 x 4096. The states alone are 7.5N = 47.07 GiB. The published

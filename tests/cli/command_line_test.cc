@@ -77,6 +77,7 @@ TEST(CommandLine, KeepsItsExitCodes) {
       {"import megatron tests/import/cases/D10.sh", 0},
       {"import megatron tests/import/cases/D10.sh --json", 0},
       {"import megatron", 2},
+      {"import tests/import/cases/D10.sh", 2},
       {"import frobnicate tests/import/cases/D10.sh", 2},
       {"import megatron tests/import/cases/D10.sh --define =1", 2},
       {"import megatron none.sh", 3},

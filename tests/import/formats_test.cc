@@ -1,6 +1,7 @@
 // torchtitan, nanotron, DeepSpeed and Megatron-Bridge: names and identities of their configuration references.
 #include <gtest/gtest.h>
 
+#include "plan/scenario_reader.h"
 #include "tests/import/imported_text.h"
 
 namespace stepcast::imports {
@@ -36,6 +37,27 @@ TEST(TorchtitanImport, CountsTheLocalBatchPerStep) {
   EXPECT_EQ(a.value("plan.recompute.policy"), "op");
   ASSERT_EQ(a.imported.converted.size(), 1U);
   EXPECT_EQ(a.ignored("float8.recipe_name")->reason, Reason::kNoInfluence);  // no converter asks for float8
+}
+
+// What the reader refuses, and the settings that run instead: then it is taken.
+TEST(TorchtitanImport, SaysWhatRunsInsteadOfCompileAndOp) {
+  const std::string text = std::string(kTitan) + "[compile]\nenable = true\n";
+  const auto reads = [](const Answer& a) {
+    const ScratchFolder folder;
+    config::ScenarioSource source;
+    source.file = folder.write("run.yaml", scenario_yaml(a.imported));
+    return plan::read_scenario(source).violations.empty();
+  };
+  const Answer a = import_text("torchtitan", "run.toml", text, on(8));
+  ASSERT_EQ(a.imported.warnings.size(), 2U) << import_report(a.imported);
+  EXPECT_NE(a.imported.warnings[0].find("--set plan.recompute=full"), std::string::npos);
+  EXPECT_NE(a.imported.warnings[1].find("--set stack.compile=none"), std::string::npos);
+  EXPECT_THROW(reads(a), Error);
+  ImportRequest request = on(8);
+  request.settings = {config::parse_setting("plan.recompute=full"), config::parse_setting("stack.compile=none")};
+  const Answer other = import_text("torchtitan", "run.toml", text, request);
+  EXPECT_TRUE(other.imported.warnings.empty());
+  EXPECT_TRUE(reads(other));
 }
 
 // With a pipeline the local batch of 8 is cut into microbatches of 1: 8 * dp 2 sequences a step.
@@ -123,6 +145,20 @@ TEST(DeepSpeedImport, TakesTheBatchFromTwoOfThree) {
   const Answer c = import_text("deepspeed", "ds.json",
                                R"({"train_batch_size": 100, "train_micro_batch_size_per_gpu": 2, )" + zero, request);
   EXPECT_NE(c.problem_text().find("train_batch_size 100"), std::string::npos);
+}
+
+TEST(DeepSpeedImport, TellsWhatStage3LeavesOut) {
+  ImportRequest request = on(8);
+  request.model = "llama-3.1-8b";
+  request.settings = {config::parse_setting("training.sequence_length=4096")};
+  const Answer a = import_text("deepspeed", "ds.json",
+                               R"({"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1,
+  "zero_optimization": {"stage": 3, "overlap_comm": false, "reduce_bucket_size": 1e6}})",
+                               request);
+  ASSERT_EQ(a.problem_text(), "");
+  const std::string said = import_report(a.imported);
+  EXPECT_NE(said.find("zero_optimization.overlap_comm"), std::string::npos) << said;
+  EXPECT_NE(said.find("zero_optimization.reduce_bucket_size"), std::string::npos) << said;
 }
 
 TEST(DeepSpeedImport, SaysAllItLacks) {

