@@ -127,8 +127,7 @@ Prediction Simulation::Parts::predict(const SimOptions& options, const EngineOpt
     if (options.record_events) result.events = events_of(w, times, rank);
   });
   prediction.communication = communication_use(w, times, folding, exposed_of_class);
-  prediction.tiers =
-      tier_use(w, times, folding, vendor_rates, prediction.step, engine.contention);
+  prediction.tiers = tier_use(w, times, folding, vendor_rates, prediction.step, engine.contention);
   return prediction;
 }
 
