@@ -63,7 +63,10 @@ void judge(ScenarioDraft& draft, const schema::Perturbation& p, int index) {
            {"a role and a number from 0, such as dp:3; roles: tp, dp, pp, model, world"});
   }
   const bool effect = p.has_compute() || p.has_hbm() || p.has_bandwidth() || p.has_latency() || p.down();
-  if (!effect) {
+  const bool refused_value = std::any_of(
+      draft.problems.problems().begin(), draft.problems.problems().end(),
+      [&](const Problem& known) { return known.where.field.starts_with(item_at(draft, index, ".").field); });
+  if (!effect && !refused_value) {
     refuse("", "changes nothing", {"give at least one of compute, hbm, bandwidth, latency and down: true"});
   }
   if (p.has_nic() && !p.has_node()) {
