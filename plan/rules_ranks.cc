@@ -32,7 +32,7 @@ void check_world(RuleContext& c) {
       help.push_back("cp " + list_of(divisors(c.scenario.gpus / c.plan.tp, c.scenario.gpus)) + " with tp " +
                      text_of(c.plan.tp));
     } else {
-      help.push_back(tp_dividing(c.scenario.gpus, c.scenario.gpus) + " gpus");
+      help.push_back(tp_dividing(c.scenario.gpus, c.scenario.gpus) + (c.scenario.gpus == 1 ? " gpu" : " gpus"));
     }
     const std::int64_t below = c.scenario.gpus / model_ranks * model_ranks;
     std::vector<std::string> counts;
