@@ -68,9 +68,8 @@ void check_microbatches(RuleContext& c, std::int64_t microbatches) {
             "a larger micro_batch_size or dp"};
   }
   c.violate("training.global_batch_size",
-            "global_batch_size / (micro_batch_size * dp) = " + counted(microbatches, "microbatch", "microbatches") +
-                " a step of " + counted(c.scenario.model.layers, "layer") + "; at most " + text_of(most) +
-                " are simulated",
+            "global_batch_size / (micro_batch_size * dp) = " + text_of(microbatches) + " microbatches a step of " +
+                counted(c.scenario.model.layers, "layer") + "; at most " + text_of(most) + " are simulated",
             std::move(help), ErrorKind::kUnsupported);
 }
 
