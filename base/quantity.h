@@ -55,4 +55,7 @@ std::string format_bytes(Bytes bytes, int digits = 3);
 // 4194304 as "4,194,304".
 std::string format_count(std::int64_t count);
 
+// "1 key", "2,000 keys"; `plural` where an s does not make it.
+std::string counted(std::int64_t count, std::string_view noun, std::string_view plural = {});
+
 }  // namespace stepcast

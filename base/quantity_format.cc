@@ -122,4 +122,10 @@ std::string format_count(std::int64_t count) {
   return text;
 }
 
+std::string counted(std::int64_t count, std::string_view noun, std::string_view plural) {
+  const std::string number = format_count(count) + " ";
+  if (count == 1) return number + std::string(noun);
+  return number + (plural.empty() ? std::string(noun) + "s" : std::string(plural));
+}
+
 }  // namespace stepcast

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -19,6 +20,7 @@
 #include "plan/cluster_reader.h"
 #include "report/coll_output.h"
 #include "sim/cost/analytic.h"
+#include "sim/cost/nccl_pins.h"
 
 namespace stepcast::cli {
 namespace {
@@ -79,8 +81,9 @@ std::vector<std::int64_t> sizes_of(const CollOptions& options) {
   const std::int64_t begin = size_of("-b", options.begin);
   const std::int64_t end = options.end.empty() ? begin : size_of("-e", options.end);
   if (begin < 4 || end < begin) {
-    throw Error(ErrorKind::kUsage, "-b " + options.begin + " and -e " + options.end + " are no range of sizes", {},
-                {"4 bytes at least, and -e not below -b"});
+    const std::string given = "-b " + options.begin + (options.end.empty() ? "" : " and -e " + options.end);
+    throw Error(ErrorKind::kUsage, given + (options.end.empty() ? " is no size to start at" : " are no range of sizes"),
+                {}, {"4 bytes at least, and -e not below -b"});
   }
   if (!(options.factor > 1)) throw Error(ErrorKind::kUsage, "-f must be above 1", {}, {"-f 2 doubles the size"});
   std::vector<std::int64_t> sizes;
@@ -92,16 +95,24 @@ std::vector<std::int64_t> sizes_of(const CollOptions& options) {
   return sizes;
 }
 
+// What is priced of the --env settings; a note names the others.
 std::map<std::string, std::string> environment_of(const std::vector<std::string>& settings) {
   std::map<std::string, std::string> environment;
+  std::vector<std::string> idle;
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
     if (equals == 0 || equals == std::string::npos) {
       throw Error(ErrorKind::kUsage, "--env " + setting + ": expected NAME=VALUE", {},
                   {"such as --env NCCL_ALGO=Ring"});
     }
-    environment[setting.substr(0, equals)] = setting.substr(equals + 1);
+    const std::string name = setting.substr(0, equals);
+    if (sim::is_nccl_pin(name)) {
+      environment[name] = setting.substr(equals + 1);
+    } else {
+      idle.push_back(config::printable(name));
+    }
   }
+  if (!idle.empty()) std::fprintf(stderr, "note: --env: without influence here: %s\n", config::join(idle).c_str());
   return environment;
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <sstream>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -28,7 +29,12 @@ void complain(const std::string& text) {
 
 // The parser throws for --help and --version too; those print on stdout and succeed.
 int finish_parse_error(const CLI::App& app, const CLI::ParseError& error) {
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+    std::ostringstream text;
+    const int code = app.exit(error, text, text);
+    print(text.str());
+    return code;
+  }
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const std::string command = chosen.empty() ? "stepcast" : "stepcast " + chosen[0]->get_name();
   throw Error(ErrorKind::kUsage, error.what(), {}, {"see " + command + " --help"});

@@ -13,8 +13,8 @@ constexpr std::int64_t kMillion = 1'000'000;
 
 std::string long_run_note(std::int64_t ranks, std::int64_t classes, std::uint64_t ops, std::size_t runs) {
   const auto millions = static_cast<std::int64_t>((ops + kMillion / 2) / kMillion);
-  std::string text = "note: simulating " + format_count(classes) + " classes of " + format_count(ranks) +
-                     " ranks: about " + format_count(millions) + " million ops";
+  std::string text = "note: simulating " + counted(classes, "class", "classes") + " of " + counted(ranks, "rank") +
+                     ": about " + format_count(millions) + " million ops";
   if (ops >= kMostOpsWithWhatIfs) return text + ", without what-ifs";
   return runs > 1 ? text + ", up to " + std::to_string(runs) + " times (the answer and its what-ifs)" : text;
 }

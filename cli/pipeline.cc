@@ -159,8 +159,8 @@ void require_jitter_within_limits(const Prepared& prepared, const plan::Jitter& 
     if (fewer >= 1) help.push_back("--set jitter.samples=" + std::to_string(static_cast<std::int64_t>(fewer)));
     help.emplace_back("fewer gpus with a smaller global_batch_size: a smaller job of the same plan");
     throw Error(ErrorKind::kUnsupported,
-                "jitter simulates every rank: " + count(ops) + " ops x " + std::to_string(jitter.samples) +
-                    " samples are more than " + count(kMostJitteredOps),
+                "jitter simulates every rank: " + count(ops) + " ops x " + counted(jitter.samples, "sample") +
+                    " are more than " + count(kMostJitteredOps),
                 {"", 0, "jitter.samples"}, help);
   }
   const double bytes =

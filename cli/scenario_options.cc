@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "config/document.h"
 #include "config/search.h"
+#include "plan/scenario_aliases.h"
 
 namespace stepcast::cli {
 namespace {
@@ -98,6 +99,23 @@ void take_subject(const ScenarioOptions& options, config::ScenarioSource& source
   }
 }
 
+// Two names of one field with two values: whichever wins, the other was meant too. The same name given twice is left to
+// the order, so that a script can append settings.
+void require_one_value(const std::vector<config::Setting>& settings) {
+  const auto name_of = [](const config::Setting& s) { return s.origin.substr(0, s.origin.find('=')); };
+  ProblemList problems;
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    const std::string field = plan::canonical_field(settings[i].field);
+    for (std::size_t j = i + 1; j < settings.size(); ++j) {
+      const config::Setting& a = settings[i];
+      const config::Setting& b = settings[j];
+      if (a.value == b.value || name_of(a) == name_of(b) || field != plan::canonical_field(b.field)) continue;
+      problems.add(ErrorKind::kUsage, a.origin + " and " + b.origin + " both give " + field, {}, {"keep one of them"});
+    }
+  }
+  problems.throw_if_any();
+}
+
 }  // namespace
 
 void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
@@ -139,11 +157,17 @@ config::ScenarioSource source_of(const ScenarioOptions& options) {
   config::ScenarioSource source;
   source.search = search_path();
   take_subject(options, source);
+  std::vector<config::Setting> flags;
   for (std::size_t i = 0; i < kFlags.size(); ++i) {
     const std::string& value = options.flag_values[i];
-    if (!value.empty()) source.settings.push_back({kFlags[i].field, value, std::string(kFlags[i].name) + " " + value});
+    if (!value.empty()) flags.push_back({kFlags[i].field, value, std::string(kFlags[i].name) + " " + value});
   }
-  for (const std::string& setting : options.settings) source.settings.push_back(config::parse_setting(setting));
+  require_one_value(flags);
+  source.settings.insert(source.settings.end(), flags.begin(), flags.end());
+  std::vector<config::Setting> settings;
+  for (const std::string& setting : options.settings) settings.push_back(config::parse_setting(setting));
+  require_one_value(settings);
+  source.settings.insert(source.settings.end(), settings.begin(), settings.end());
   if (!options.calibration.empty()) {
     source.settings.push_back({"calibration", options.calibration, "--calibration " + options.calibration});
   }

@@ -34,7 +34,8 @@ config::SearchPath search_path();
 std::string field_of(std::string_view name);
 
 // The source they describe: the file, then flags, then --set, in this order. With --cluster a subject that is neither
-// YAML nor a scenario in JSON is a model. Throws Error (kUsage) without a subject, and for a model without --cluster.
+// YAML nor a scenario in JSON is a model. Throws Error (kUsage) without a subject, and for a model without --cluster
+// and for two names of one field with two values (--vp and --vpp).
 config::ScenarioSource source_of(const ScenarioOptions& options);
 
 }  // namespace stepcast::cli

@@ -77,6 +77,11 @@ SweepOrder order_of(const SweepOptions& options) {
   return choice_of("--sort", options.sort, kOrders);
 }
 
+std::string refuse_below_one(const std::string& text) {
+  const auto rows = config::parse_integer(text);
+  return rows && *rows >= 1 ? "" : "a number of rows, at least 1; got " + config::printable(text, 40);
+}
+
 // How far a sweep is, told from any thread.
 class SharedProgress {
  public:
@@ -173,7 +178,7 @@ Command sweep_command(CLI::App& parent) {
   app->add_option("--sort", options->sort, "given, step, tokens (per GPU), mfu or memory")->type_name("ORDER");
   app->add_option("--top", options->top, "only the first N rows; sorts by tokens unless told otherwise")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(refuse_below_one);
   app->footer(kExamples);
   return {app, [options] { return sweep(*options); }};
 }

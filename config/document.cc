@@ -149,6 +149,22 @@ void require_text(std::string_view text, const std::string& file) {
   }
 }
 
+bool is_bracketed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
+}
+
+// Of JSON there is a second document, by YAML's rules, where something follows the closing bracket.
+void refuse_second_document(YAML::Parser& parser, TreeBuilder second, std::string_view text) {
+  if (!parser.HandleNextDocument(second)) return;
+  Location where = second.has_root() ? second.take_root().where : second.at(YAML::Mark::null_mark());
+  if (is_bracketed(text)) {
+    throw Error(ErrorKind::kInput, "something follows the closing bracket of the document", std::move(where),
+                {"end the file there"});
+  }
+  throw Error(ErrorKind::kInput, "more than one document (a line \"---\"); keep one", std::move(where));
+}
+
 }  // namespace
 
 const Node* Node::find(std::string_view key) const {
@@ -244,10 +260,7 @@ Node parse_document(std::string_view text, const std::string& file, bool origin_
       throw Error(ErrorKind::kInput, "the document is empty", Location{file, 0, ""});
     }
     Node root = builder.take_root();
-    TreeBuilder second(file, origin_only);
-    if (parser.HandleNextDocument(second)) {
-      throw Error(ErrorKind::kInput, "more than one document (a line \"---\"); keep one", Location{file, 0, ""});
-    }
+    refuse_second_document(parser, TreeBuilder(file, origin_only), text);
     return root;
   } catch (const YAML::Exception& fault) {
     throw Error(ErrorKind::kInput, "not valid YAML: " + printable(fault.msg, 120), builder.at(fault.mark));

@@ -32,19 +32,14 @@ void ParameterStore::begin_use(std::size_t index) {
   if (sharding_ != Sharding::kParameters) return;
   const std::size_t ahead = static_cast<std::size_t>(s_.plan.fsdp.prefetch);
   for (std::size_t j = index; j <= std::min(index + ahead, uses_.size() - 1); ++j) {
-    if (!gathered_[j]) gather(j);
+    // Without resharding one gather serves every later use of the unit in the step.
+    if (!gathered_[s_.plan.fsdp.reshard_after_forward ? j : uses_[j].unit]) gather(j);
   }
 }
 
 void ParameterStore::gather(std::size_t use) {
-  gathered_[use] = true;
   const UnitUse& u = uses_[use];
-  if (!s_.plan.fsdp.reshard_after_forward) {
-    // One gather serves every later use of the unit in the step.
-    for (std::size_t j = use + 1; j < uses_.size(); ++j) {
-      if (uses_[j].unit == u.unit) gathered_[j] = true;
-    }
-  }
+  gathered_[s_.plan.fsdp.reshard_after_forward ? use : u.unit] = true;
   const Unit& unit = layout_.units[u.unit];
   for (const std::uint32_t f : unit.flats) {
     const Flat& flat = layout_.flats[f];
@@ -60,13 +55,11 @@ void ParameterStore::gather(std::size_t use) {
 
 void ParameterStore::order_gathers() {
   std::vector<bool> listed(layout_.flats.size(), false);
-  for (std::uint32_t u = 0; u < layout_.units.size(); ++u) {
-    for (const LocalParameter& p : layout_.parameters) {
-      if (layout_.modules[p.module].unit != u || listed[p.flat]) continue;
-      listed[p.flat] = true;
-      gather_order_.push_back(p.flat);
-    }
-    gathers_of_unit_.push_back(gather_order_.size());
+  gathers_of_unit_.resize(layout_.units.size(), 0);
+  for (const LocalParameter& p : layout_.parameters) {  // in forward order, as modules and units are
+    if (!listed[p.flat]) gather_order_.push_back(p.flat);
+    listed[p.flat] = true;
+    gathers_of_unit_[layout_.modules[p.module].unit] = gather_order_.size();
   }
 }
 
@@ -188,8 +181,7 @@ void ParameterStore::module_done(std::uint32_t module, std::uint32_t microbatch,
     return;
   }
   const bool reduces = last && s_.plan.overlap_grad_reduce;
-  for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) {
-    if (layout_.flats[f].last_module != module) continue;
+  for (const std::uint32_t f : layout_.completed_by[module]) {
     if (sharding_ == Sharding::kGradients) {
       scatter_bucket(f);
     } else if (reduces && !layout_.flats[f].tied) {

@@ -29,7 +29,7 @@ ParameterStore::ParameterStore(program::ProgramBuilder& b, program::RankProgramB
       master_(s.training.master_weights),
       uses_(std::move(uses)),
       open_buckets_(layout.flats.size()),
-      gathered_(uses_.size(), false) {
+      gathered_(std::max(uses_.size(), layout.units.size()), false) {
   std::int64_t begin = 0;
   for (const Flat& flat : layout_.flats) {
     shard_begin_.push_back(begin);

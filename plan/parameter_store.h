@@ -118,7 +118,7 @@ class ParameterStore {
   std::vector<program::BufferId> gradient_ring_;
   std::vector<std::optional<std::size_t>> slot_of_use_;
   std::vector<std::optional<program::BufferId>> open_buckets_;  // ZeRO-2, per flat: gradients not reduced yet
-  std::vector<bool> gathered_;                                  // per use
+  std::vector<bool> gathered_;                                  // per use, or per unit when not resharded
   std::size_t use_ = 0;
   std::size_t backward_uses_ = 0;
   std::vector<std::uint32_t> gather_order_;   // flats in the order their weights are first used

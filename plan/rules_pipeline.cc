@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/quantity.h"
 #include "plan/rule_context.h"
 
 namespace stepcast::plan {
@@ -41,7 +42,8 @@ void check_pipeline(RuleContext& c) {
   }
   const std::optional<std::int64_t> microbatches = c.whole_microbatches();
   if (microbatches && *microbatches < c.plan.pp && !interleaved) {
-    c.warn(text_of(*microbatches) + " microbatches for pp " + text_of(c.plan.pp) + ": some stages always wait");
+    c.warn(counted(*microbatches, "microbatch", "microbatches") + " for pp " + text_of(c.plan.pp) +
+           ": some stages always wait");
   }
 }
 
@@ -57,7 +59,8 @@ void check_interleaving(RuleContext& c) {
     c.violate("plan.microbatch_group", both + " is below pp " + text_of(c.plan.pp),
               {"microbatch_group " + text_of(c.plan.pp)});
   } else if (group > m) {
-    c.violate("plan.microbatch_group", both + " is above the " + text_of(m) + " microbatches of a step",
+    c.violate("plan.microbatch_group",
+              both + " is above the " + counted(m, "microbatch", "microbatches") + " of a step",
               {"a global_batch_size of at least " + text_of(group * c.plan.micro_batch_size * c.plan.dp)});
   } else if (c.preset.even_rounds && m % std::max<std::int64_t>(1, m / c.plan.pp) != 0) {
     return;  // said by check_framework_rules

@@ -10,6 +10,12 @@
 namespace stepcast::plan {
 namespace {
 
+// "tp 1, 2, 4 divide 12", up to `most`; "tp 1 divides 4097".
+std::string tp_dividing(std::int64_t value, std::int64_t most) {
+  const auto all = divisors(value, most);
+  return "tp " + list_of(all) + (all.size() == 1 ? " divides " : " divide ") + text_of(value);
+}
+
 void check_world(RuleContext& c) {
   const std::int64_t model_ranks = model_ranks_of(c.plan);
   const bool context = c.plan.cp > 1;
@@ -26,8 +32,7 @@ void check_world(RuleContext& c) {
       help.push_back("cp " + list_of(divisors(c.scenario.gpus / c.plan.tp, c.scenario.gpus)) + " with tp " +
                      text_of(c.plan.tp));
     } else {
-      help.push_back("tp " + list_of(divisors(c.scenario.gpus, c.scenario.gpus)) + " divide " +
-                     text_of(c.scenario.gpus) + " gpus");
+      help.push_back(tp_dividing(c.scenario.gpus, c.scenario.gpus) + (c.scenario.gpus == 1 ? " gpu" : " gpus"));
     }
     const std::int64_t below = c.scenario.gpus / model_ranks * model_ranks;
     std::vector<std::string> counts;
@@ -96,14 +101,13 @@ void divides_by_tp(RuleContext& c, std::string_view field, const std::string& wh
   c.violate(field,
             text_of(value) + " " + what + " do not divide by tp " + text_of(c.plan.tp) + ": " + text_of(value) +
                 " mod " + text_of(c.plan.tp) + " = " + text_of(value % c.plan.tp),
-            {"tp " + list_of(divisors(value, std::min(value, std::max<std::int64_t>(c.scenario.gpus, 1)))) +
-             " divide " + text_of(value)});
+            {tp_dividing(value, std::min(value, std::max<std::int64_t>(c.scenario.gpus, 1)))});
 }
 
 // Megatron-Core replicates key and value heads over tp ranks when tp is a multiple of their number; none else does.
 void check_kv_heads(RuleContext& c, std::int64_t kv_heads) {
   if (kv_heads % c.plan.tp == 0) return;
-  const std::vector<std::string> help{"tp " + list_of(divisors(kv_heads, kv_heads)) + " divide " + text_of(kv_heads)};
+  const std::vector<std::string> help{tp_dividing(kv_heads, kv_heads)};
   const std::string values = text_of(kv_heads) + " key-value heads and tp " + text_of(c.plan.tp);
   if (c.plan.tp % kv_heads == 0) {
     if (c.preset.replicates_kv_heads) {

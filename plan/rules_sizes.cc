@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/quantity.h"
 #include "plan/lowering.h"
 #include "plan/rule_context.h"
 
@@ -68,7 +69,7 @@ void check_microbatches(RuleContext& c, std::int64_t microbatches) {
   }
   c.violate("training.global_batch_size",
             "global_batch_size / (micro_batch_size * dp) = " + text_of(microbatches) + " microbatches a step of " +
-                text_of(c.scenario.model.layers) + " layers; at most " + text_of(most) + " are simulated",
+                counted(c.scenario.model.layers, "layer") + "; at most " + text_of(most) + " are simulated",
             std::move(help), ErrorKind::kUnsupported);
 }
 

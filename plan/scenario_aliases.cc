@@ -64,7 +64,7 @@ constexpr std::array kAliases = std::to_array<Alias>({
     {"sp", "plan.sequence_parallel"},
 });
 
-constexpr std::array kSections = {"", "plan", "training", "model"};
+constexpr std::array<std::string_view, 4> kSections = {"", "plan", "training", "model"};
 
 class Canonicaliser {
  public:
@@ -211,6 +211,15 @@ class Canonicaliser {
 };
 
 }  // namespace
+
+std::string canonical_field(std::string_view field) {
+  const std::size_t dot = field.rfind('.');
+  const std::string_view section = dot == std::string_view::npos ? std::string_view() : field.substr(0, dot);
+  const std::string_view name = dot == std::string_view::npos ? field : field.substr(dot + 1);
+  if (std::find(kSections.begin(), kSections.end(), section) == kSections.end()) return std::string(field);
+  const auto alias = std::find_if(kAliases.begin(), kAliases.end(), [&](const Alias& a) { return a.name == name; });
+  return std::string(alias == kAliases.end() ? field : alias->field);
+}
 
 void canonicalise_names(config::Node& layer, ProblemList& problems, std::vector<std::string>& notes) {
   if (layer.kind != Node::Kind::kMap) return;

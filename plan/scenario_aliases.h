@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -13,5 +14,8 @@ namespace stepcast::plan {
 // forms that are not plain renames. Adds one note per alias. Problems: an alias beside the name it stands for; names
 // that mean something else in the other tool.
 void canonicalise_names(config::Node& layer, ProblemList& problems, std::vector<std::string>& notes);
+
+// The field that `field` is another name for: plan.vp for plan.vpp and for vpp; any other is itself.
+std::string canonical_field(std::string_view field);
 
 }  // namespace stepcast::plan

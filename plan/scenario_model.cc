@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "base/quantity.h"
 #include "config/text.h"
 #include "models/hf_config.h"
 #include "plan/model_support.h"
@@ -26,8 +27,8 @@ Architecture from_file(ScenarioDraft& draft) {
   Architecture model = models::parse_hf_config(found.text, found.file, &ignored);
   model.name = found.name;
   if (!ignored.empty()) {
-    draft.read.notes.push_back(found.file + ": " + std::to_string(ignored.size()) +
-                               " keys without influence here: " + config::printable(config::join(ignored), 200));
+    draft.read.notes.push_back(found.file + ": " + counted(static_cast<std::int64_t>(ignored.size()), "key") +
+                               " without influence here: " + config::printable(config::join(ignored), 200));
   }
   return model;
 }

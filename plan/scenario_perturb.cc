@@ -53,8 +53,13 @@ void judge(ScenarioDraft& draft, const schema::Perturbation& p, int index) {
   const auto refuse = [&](const char* key, std::string message, std::vector<std::string> help) {
     draft.problems.add(ErrorKind::kInput, std::move(message), item_at(draft, index, key), std::move(help));
   };
+  // A value that was refused is missing here, but it was given.
+  const bool refused_value =
+      std::any_of(draft.problems.problems().begin(), draft.problems.problems().end(), [&](const Problem& known) {
+        return known.kind == ErrorKind::kInput && known.where.field.starts_with(item_at(draft, index, ".").field);
+      });
   const int targets = int{p.has_rank()} + int{p.has_node()} + int{p.has_stage()} + int{p.has_group()};
-  if (targets != 1) {
+  if (targets > 1 || (targets == 0 && !refused_value)) {
     refuse("", targets == 0 ? "names no target" : "names " + std::to_string(targets) + " targets",
            {"give one of rank, node, stage and group"});
   }
@@ -63,7 +68,7 @@ void judge(ScenarioDraft& draft, const schema::Perturbation& p, int index) {
            {"a role and a number from 0, such as dp:3; roles: tp, dp, pp, model, world"});
   }
   const bool effect = p.has_compute() || p.has_hbm() || p.has_bandwidth() || p.has_latency() || p.down();
-  if (!effect) {
+  if (!effect && !refused_value) {
     refuse("", "changes nothing", {"give at least one of compute, hbm, bandwidth, latency and down: true"});
   }
   if (p.has_nic() && !p.has_node()) {

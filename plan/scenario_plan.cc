@@ -1,6 +1,7 @@
 // The plan of a scenario: every degree and choice with its default. What depends on more than one value (dp, layout,
 // sequence parallelism) is derived here; whether the values fit together is for plan/rules.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
@@ -219,6 +220,7 @@ class PlanResolver {
   }
 
   void resolve_bucket() {
+    constexpr std::int64_t kMost = std::int64_t{1} << 48;
     const std::int64_t element = program::size_of(scenario_.training.gradients);
     if (!given_.has_bucket()) {
       if (preset_.bucket_elements == 0) {
@@ -230,12 +232,17 @@ class PlanResolver {
       }
     } else if (config::looks_like_integer(given_.bucket())) {
       const auto elements = config::parse_integer(given_.bucket());
-      constexpr std::int64_t kMost = std::int64_t{1} << 48;
       if (!elements || *elements < 1 || *elements > kMost) {
         draft_.refuse("plan.bucket", given_.bucket() + " elements are out of range",
                       {"allowed: at least 1, at most 2^48"});
       }
       plan_.bucket_elements = elements.value_or(0);
+    } else if (const QuantityResult count = parse_quantity(given_.bucket(), Dimension::kElements); count.ok()) {
+      if (count.value < 1 || count.value > kMost || count.value != std::floor(count.value)) {
+        draft_.refuse("plan.bucket", config::printable(given_.bucket()) + " are no bucket",
+                      {"a whole number of elements: at least 1, at most 2^48"});
+      }
+      plan_.bucket_elements = static_cast<std::int64_t>(std::min<double>(count.value, kMost));
     } else {
       const QuantityResult size = parse_quantity(given_.bucket(), Dimension::kBytes);
       constexpr double kMostBytes = 1125899906842624.0;  // 2^50

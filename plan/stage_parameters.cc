@@ -55,6 +55,7 @@ class Layout {
     out_.modules.push_back({kind, chunk, layer, unit});
     out_.units.back().modules.push_back(index);
     out_.of_module.emplace_back();
+    parameters_of_.emplace_back();
     return index;
   }
 
@@ -67,7 +68,9 @@ class Layout {
     q.blocks = std::move(blocks);
     q.replicated = replicated;
     out_.parameters.push_back(std::move(q));
-    return static_cast<std::uint32_t>(out_.parameters.size() - 1);
+    const auto index = static_cast<std::uint32_t>(out_.parameters.size() - 1);
+    parameters_of_[module].push_back(index);
+    return index;
   }
 
   // A vector that every tp rank holds.
@@ -212,14 +215,6 @@ class Layout {
     return static_cast<std::uint32_t>(out_.flats.size() - 1);
   }
 
-  std::vector<std::uint32_t> parameters_of(std::uint32_t module) const {
-    std::vector<std::uint32_t> list;
-    for (std::uint32_t i = 0; i < out_.parameters.size(); ++i) {
-      if (out_.parameters[i].module == module) list.push_back(i);
-    }
-    return list;
-  }
-
   // How the gradients of a parameter are summed over tp: those of one flat in the same way.
   enum class OverTp : std::uint8_t { kSplit, kReplicated, kOfOwnHeads };
   OverTp over_tp(const LocalParameter& p) const {
@@ -254,7 +249,7 @@ class Layout {
     std::vector<std::uint32_t> of_own_heads;
     std::vector<std::uint32_t> tied;
     for (const std::uint32_t module : out_.completion) {
-      for (const std::uint32_t parameter : parameters_of(module)) {
+      for (const std::uint32_t parameter : parameters_of_[module]) {
         const LocalParameter& p = out_.parameters[parameter];
         if (const OverTp kind = over_tp(p); kind != OverTp::kSplit) {
           (kind == OverTp::kReplicated ? replicated : of_own_heads).push_back(parameter);
@@ -285,7 +280,7 @@ class Layout {
       for (const OverTp kind : {OverTp::kSplit, OverTp::kReplicated, OverTp::kOfOwnHeads}) {
         std::optional<std::uint32_t> flat;
         for (const std::uint32_t module : out_.units[u].modules) {
-          for (const std::uint32_t parameter : parameters_of(module)) {
+          for (const std::uint32_t parameter : parameters_of_[module]) {
             if (over_tp(out_.parameters[parameter]) != kind) continue;
             if (!flat) flat = new_flat();
             place(parameter, *flat);
@@ -302,6 +297,8 @@ class Layout {
   }
 
   void finish_flats() {
+    out_.completed_by.resize(out_.modules.size());
+    for (std::uint32_t f = 0; f < out_.flats.size(); ++f) out_.completed_by[out_.flats[f].last_module].push_back(f);
     const std::int64_t parts = sharding_of(s_) == Sharding::kNone ? 1 : s_.plan.shards();
     for (Flat& flat : out_.flats) {
       flat.chunk = (flat.elements + parts - 1) / parts;
@@ -320,6 +317,7 @@ class Layout {
   const Scenario& s_;
   std::int32_t pp_rank_;
   std::optional<std::uint32_t> table_;
+  std::vector<std::vector<std::uint32_t>> parameters_of_;  // by module
   StageParameters out_;
 };
 

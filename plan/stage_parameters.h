@@ -76,10 +76,11 @@ struct StageParameters {
   std::vector<ModuleParameters> of_module;
   std::vector<Unit> units;  // forward order
   std::vector<LocalParameter> parameters;
-  std::vector<Flat> flats;                // in order of completion
-  std::vector<std::uint32_t> completion;  // modules in the order their last backward completes
-  std::int64_t elements = 0;              // of all flats
-  std::int64_t shard_elements = 0;        // sum of chunks
+  std::vector<Flat> flats;                               // in order of completion
+  std::vector<std::uint32_t> completion;                 // modules in the order their last backward completes
+  std::vector<std::vector<std::uint32_t>> completed_by;  // flats whose last module it is, by module
+  std::int64_t elements = 0;                             // of all flats
+  std::int64_t shard_elements = 0;                       // sum of chunks
 };
 
 // What is spread over the shard group.

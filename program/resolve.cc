@@ -1,6 +1,6 @@
-// Derives dependences. Every buffer is a sorted list of byte ranges, split on demand at the ends of views and merged
+// Derives dependences. Every buffer is a sorted tree of byte ranges, split on demand at the ends of views and merged
 // when one op writes across several; a range knows its last writer and the last reader on each stream since that write.
-// Most buffers are only ever accessed whole: their one range is kept in a flat table, and only the others have a list.
+// Most buffers are only ever accessed whole: their one range is kept in a flat table, and only the others have a tree.
 //
 // An edge that an earlier op of the same stream already waits for (the same or a later op of the other stream) is left
 // out: a stream runs in order, so it cannot bind.
@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
+#include <map>
 
 #include "base/check.h"
 
@@ -68,61 +70,60 @@ void record(Range& range, OpPlusOne op, std::size_t stream, bool writes) {
   }
 }
 
-// Ranges of a buffer that is accessed in parts.
-class RangeList {
+// Ranges of a buffer that is accessed in parts. A tree, not a list: the parts of a flat buffer are first accessed in
+// the order of the backward pass, each in front of all others.
+class RangeTree {
  public:
-  explicit RangeList(const Range& only) : ranges_{only} {}
+  explicit RangeTree(const Range& only) { ranges_.emplace(only.begin, only); }
 
   // Bytes [begin, end) of the buffer are accessed by `op`.
   void access(std::int64_t begin, std::int64_t end, OpPlusOne op, std::size_t stream, bool writes,
               Predecessors& found) {
-    const std::size_t first = split(begin, end);
-    std::size_t last = first;
-    for (; last < ranges_.size() && ranges_[last].begin < end; ++last) {
-      found.add_all(ranges_[last], writes);
-      record(ranges_[last], op, stream, writes);
+    const auto first = split(begin, end);
+    auto last = first;
+    for (; last != ranges_.end() && last->first < end; ++last) {
+      found.add_all(last->second, writes);
+      record(last->second, op, stream, writes);
     }
-    if (writes && last - first > 1) {
-      ranges_[first].end = end;
-      ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(first) + 1,
-                    ranges_.begin() + static_cast<std::ptrdiff_t>(last));
-    }
+    const auto second = std::next(first);
+    if (!writes || second == last) return;
+    first->second.end = end;
+    ranges_.erase(second, last);
   }
 
  private:
-  std::size_t first_ending_after(std::int64_t at) const {
-    const auto it = std::upper_bound(ranges_.begin(), ranges_.end(), at,
-                                     [](std::int64_t value, const Range& range) { return value < range.end; });
-    return static_cast<std::size_t>(it - ranges_.begin());
-  }
-  void insert(std::size_t at, Range range) { ranges_.insert(ranges_.begin() + static_cast<std::ptrdiff_t>(at), range); }
+  using Ranges = std::map<std::int64_t, Range>;  // by their begin
+
   void cut(std::int64_t at) {
-    const std::size_t i = first_ending_after(at);
-    if (i == ranges_.size() || ranges_[i].begin >= at) return;
-    Range left = ranges_[i];
-    left.end = at;
-    ranges_[i].begin = at;
-    insert(i, left);
+    const auto behind = ranges_.upper_bound(at);
+    if (behind == ranges_.begin()) return;
+    Range& range = std::prev(behind)->second;
+    if (range.begin == at || range.end <= at) return;
+    Range right = range;
+    right.begin = at;
+    range.end = at;
+    ranges_.emplace_hint(behind, at, right);
   }
   // Makes ranges that tile [begin, end) exactly and returns the first.
-  std::size_t split(std::int64_t begin, std::int64_t end) {
+  Ranges::iterator split(std::int64_t begin, std::int64_t end) {
+    const auto known = ranges_.find(begin);
+    if (known != ranges_.end() && known->second.end == end) return known;
     cut(begin);
     cut(end);
-    const std::size_t first = first_ending_after(begin);
-    std::int64_t covered = begin;
-    for (std::size_t i = first; covered < end; ++i) {
-      if (i == ranges_.size() || ranges_[i].begin > covered) {
+    auto next = ranges_.lower_bound(begin);
+    for (std::int64_t covered = begin; covered < end; ++next) {
+      if (next == ranges_.end() || next->first > covered) {
         Range gap;
         gap.begin = covered;
-        gap.end = i == ranges_.size() ? end : std::min(end, ranges_[i].begin);
-        insert(i, gap);
+        gap.end = next == ranges_.end() ? end : std::min(end, next->first);
+        next = ranges_.emplace_hint(next, covered, gap);
       }
-      covered = ranges_[i].end;
+      covered = next->second.end;
     }
-    return first;
+    return ranges_.find(begin);
   }
 
-  std::vector<Range> ranges_;
+  Ranges ranges_;
 };
 
 class BufferStates {
@@ -142,24 +143,24 @@ class BufferStates {
       range.end = end;
       record(range, op, stream, writes);
     } else {
-      list_of(range).access(begin, end, op, stream, writes, found);
+      tree_of(range).access(begin, end, op, stream, writes, found);
     }
   }
 
  private:
-  static constexpr std::int64_t kListed = -1;
+  static constexpr std::int64_t kInTree = -1;
 
-  RangeList& list_of(Range& range) {
-    if (range.end != kListed) {
-      lists_.emplace_back(range);
-      range.begin = static_cast<std::int64_t>(lists_.size() - 1);
-      range.end = kListed;
+  RangeTree& tree_of(Range& range) {
+    if (range.end != kInTree) {
+      trees_.emplace_back(range);
+      range.begin = static_cast<std::int64_t>(trees_.size() - 1);
+      range.end = kInTree;
     }
-    return lists_[static_cast<std::size_t>(range.begin)];
+    return trees_[static_cast<std::size_t>(range.begin)];
   }
 
-  std::vector<Range> first_;  // by BufferId; with the end kListed, `begin` is the place in lists_
-  std::vector<RangeList> lists_;
+  std::vector<Range> first_;  // by BufferId; with the end kInTree, `begin` is the place in trees_
+  std::vector<RangeTree> trees_;
 };
 
 class Resolver {

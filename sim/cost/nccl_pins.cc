@@ -2,6 +2,7 @@
 #include "sim/cost/nccl_pins.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <span>
@@ -100,6 +101,11 @@ std::int32_t read_number(const std::string& variable, const Location& where, con
 }
 
 }  // namespace
+
+bool is_nccl_pin(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kPins = {"NCCL_ALGO", "NCCL_MAX_CTAS", "NCCL_NVLS_ENABLE", "NCCL_PROTO"};
+  return std::find(kPins.begin(), kPins.end(), name) != kPins.end();
+}
 
 NcclPins parse_nccl_pins(const std::map<std::string, std::string>& environment, const PinLocations& where) {
   NcclPins pins;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "sim/cost/nccl_tables.h"
@@ -29,6 +30,9 @@ struct NcclPins {
 
 // Where each variable was given; one that is missing here is located by its name.
 using PinLocations = std::map<std::string, Location>;
+
+// Whether a variable is one of those above.
+bool is_nccl_pin(std::string_view name);
 
 // Throws Error with every bad value: kInput, naming the variable, where it was given and the words it allows;
 // kUnsupported for lists per collective.

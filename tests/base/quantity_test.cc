@@ -130,6 +130,9 @@ TEST(QuantityFormat, PicksThePrefixAndTheDigits) {
   EXPECT_EQ(format_count(-1000), "-1,000");
   EXPECT_EQ(format_count(-100), "-100");
   EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(counted(1, "key"), "1 key");
+  EXPECT_EQ(counted(0, "key"), "0 keys");
+  EXPECT_EQ(counted(2000, "class", "classes"), "2,000 classes");
 }
 
 TEST(QuantityFormat, ChoosesThePrefixAfterRounding) {

@@ -34,7 +34,17 @@ TEST(Coll, TakesPinsAndSteps) {
   EXPECT_EQ(run.out.find("nvls "), std::string::npos);
 }
 
+TEST(Coll, NamesVariablesWithoutInfluence) {
+  const ProgramRun run = stepcast("coll all_reduce --cluster hgx-h100 --gpus 8 -b 1G --env FOO=1 --env NCCL_ALGO=Ring");
+  EXPECT_EQ(run.err, "note: --env: without influence here: FOO\n");
+  EXPECT_EQ(run.out.find("FOO"), std::string::npos);
+  EXPECT_NE(run.out.find("NCCL_ALGO=Ring"), std::string::npos);
+}
+
 TEST(Coll, SaysWhatIsWrong) {
+  EXPECT_NE(stepcast("coll all_reduce --cluster hgx-h100 --gpus 8 -b 0").err.find("-b 0 is no size"),
+            std::string::npos);
+
   EXPECT_EQ(stepcast("coll all_reduces --cluster hgx-h100 --gpus 8").exit_code, 2);
   EXPECT_EQ(stepcast("coll all_reduce --cluster hgx-h100 --gpus 1").exit_code, 2);
   EXPECT_EQ(stepcast("coll all_reduce --cluster hgx-h100 --gpus 8 -b 1X").exit_code, 2);

@@ -36,6 +36,11 @@ TEST(CommandLine, NamesWhatCannotBePinnedOrPriced) {
       {"simulate " + eight + " --set 'cluster.gpu.peak_bf16=1 FLOP/s'",
        3,
        {"attn.qkv of ", "one op takes longer than 106 days", "help: less work for it"}},
+      {"simulate " + eight + " --vp 2 --vpp 3", 2, {"--vp 2 and --vpp 3 both give plan.vp"}},
+      {"simulate " + eight + " --set plan.vpp=2 --set plan.vp=4",
+       2,
+       {"--set plan.vpp=2 and --set plan.vp=4 both give plan.vp"}},
+      {"sweep " + eight + " --vary tp=1 --top 0", 2, {"at least 1; got 0"}},
       {"simulate " + eight + " --set 'cluster.scale_up.bandwidth=1 B/s'", 3, {" of ", "longer than 106 days"}},
   };
   for (const Case& c : cases) {
@@ -53,6 +58,13 @@ void expect_exit_codes(const std::vector<ExitCase>& cases) {
       EXPECT_EQ(run.out, "") << c.arguments;
       EXPECT_NE(run.err, "") << c.arguments;
     }
+  }
+}
+
+TEST(CommandLine, NoticesThatHelpCannotBeWritten) {
+  for (const std::string arguments : {"help", "help run", "--version", "hardware"}) {
+    // Leaves the shell before the redirections that follow.
+    EXPECT_EQ(stepcast(arguments + " >/dev/full 2>&1; exit $?; :").exit_code, 5) << arguments;
   }
 }
 

@@ -16,6 +16,7 @@ TEST(LongRunNote, SaysWhatIsSimulated) {
   EXPECT_EQ(long_run_note(16'384, 2'048, 11'360'640, 7),
             "note: simulating 2,048 classes of 16,384 ranks: about 11 million ops, up to 7 times (the answer and its "
             "what-ifs)");
+  EXPECT_EQ(long_run_note(2, 1, 2'500'000, 1), "note: simulating 1 class of 2 ranks: about 3 million ops");
   EXPECT_EQ(long_run_note(4'096, 4'096, 2'500'000, 1),
             "note: simulating 4,096 classes of 4,096 ranks: about 3 million ops");
   EXPECT_EQ(long_run_note(131'072, 16'384, kMostOpsWithWhatIfs, 1),

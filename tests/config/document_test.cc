@@ -44,6 +44,21 @@ TEST(ParseDocument, ReadsJson) {
   EXPECT_EQ(flow_text(*root.find("plan")), "{tp: 2, layout: [1, 3]}");
 }
 
+// YAML would take the stray x for a second document; a JSON file has no line of dashes to look for.
+TEST(ParseDocument, SaysWhatFollowsTheClosingBracket) {
+  const auto message_of = [](const char* text) {
+    try {
+      parse_document(text, "f.json");
+    } catch (const Error& fault) {
+      return fault.problems().at(0).message + " at " + std::to_string(fault.problems().at(0).where.line);
+    }
+    return std::string("taken");
+  };
+  EXPECT_EQ(message_of("{\"a\": 1\n}x\n"), "something follows the closing bracket of the document at 2");
+  EXPECT_EQ(message_of("a: 1\n---\nb: 2\n"), "more than one document (a line \"---\"); keep one at 3");
+  EXPECT_EQ(message_of("{\"a\": 1}\n\n"), "taken");
+}
+
 TEST(ParseDocument, RefusesRepeatedKeysNamingBothLines) {
   const auto problem = problem_of("gpus: 8\nplan: {}\ngpus: 16\n");
   ASSERT_TRUE(problem.has_value());

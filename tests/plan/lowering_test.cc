@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <optional>
 #include <vector>
 
@@ -31,6 +32,18 @@ TEST(Lowering, RefusesAStepTooLongToHold) {
   TinyShape shape;
   shape.global_batch = 200'000;
   EXPECT_EQ(refusal_of(make_scenario(shape, TinyPlan{.name = "long"})), ErrorKind::kUnsupported);
+}
+
+// Time grows with the layers, not with their square: 20,000 layers, with two buckets each, take a second.
+// Looking each module's parameters and buckets up among all of them is 40,000 x (180,000 + 40,000) comparisons.
+TEST(Lowering, TakesManyLayers) {
+  TinyShape shape;
+  shape.layers = 20'000;
+  shape.global_batch = 2;
+  const Scenario s = make_scenario(shape, TinyPlan{.name = "deep", .dp = 2, .zero = 1, .gather_ahead = true});
+  const std::clock_t start = std::clock();
+  EXPECT_EQ(lower(s).rank_programs.size(), 1u);
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 10.0);
 }
 
 TEST(Lowering, RefusesTiedEmbeddingsUnderZero3) {

@@ -118,7 +118,7 @@ const RuleCase kRuleCases[] = {
      "4 key-value heads and tp 8",
      "tp 1, 2, 4",
      4},
-    {{"model.intermediate_size=191"}, "plan.tp", "191 columns of the feed-forward size", "tp 1 divide 191", 3},
+    {{"model.intermediate_size=191"}, "plan.tp", "191 columns of the feed-forward size", "tp 1 divides 191", 3},
     {{"model.vocab_size=255"}, "plan.tp", "vocabulary of 255 rows", "model.vocab_pad_to: 2", 3},
     {{"training.sequence_length=31"},
      "plan.sequence_parallel",

@@ -134,6 +134,10 @@ TEST(Perturb, RefusesWhatNamesNothingOrChangesNothing) {
     EXPECT_TRUE(found) << c.items << to_text(problems);
     EXPECT_EQ(Error(problems).exit_code(), 3) << c.items;
   }
+  // What was given and refused is not also missing.
+  for (const char* item : {"- {node: 0, compute: 0}\n", "- {node: -1, compute: 2}\n"}) {
+    EXPECT_EQ(problems_of(kFour + std::string(item)).size(), 1U) << item;
+  }
   EXPECT_EQ(exit_code_of(kFour + std::string("- {from: trace.json}\n")), 3);  // no target either
   EXPECT_EQ(exit_code_of(kTiny, {"perturb=[{rank: 0, compute: 2, from: trace.json}]"}), 4);
   EXPECT_EQ(exit_code_of(kTiny, {"perturb=[{node: 0, bandwidth: 0.5}]"}), 3);  // local-cpu has no NIC

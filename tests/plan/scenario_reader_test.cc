@@ -249,6 +249,7 @@ TEST(ReadScenario, ReshardsAutomaticallyWithoutAPipeline) {
 // 1 MiB of fp32 gradients is 262,144 elements.
 TEST(ReadScenario, ReadsBucketsInElementsOrBytes) {
   EXPECT_EQ(read_tiny({"plan.bucket=1000"}).scenario.plan.bucket_elements, 1000);
+  EXPECT_EQ(read_tiny({"plan.bucket=40e6 elements"}).scenario.plan.bucket_elements, 40'000'000);
   EXPECT_EQ(read_tiny({"plan.bucket=1 MiB"}).scenario.plan.bucket_elements, 262'144);
   for (const char* value : {"0", "-1", "1 B", "1 W", "many"}) {
     EXPECT_EQ(exit_code_of(kTiny, {std::string("plan.bucket=") + value}), 3) << value;
