@@ -23,7 +23,7 @@ std::size_t section_of(const ImportedValue& value) {
 
 std::string yaml_text(std::string_view written) {
   constexpr std::size_t kMost = 4096;
-  const std::string text = config::printable(written, kMost);
+  std::string text = config::printable(written, kMost);
   const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("_-+./").find(c) != std::string_view::npos;

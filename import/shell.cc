@@ -46,11 +46,8 @@ class ShellReader {
     } else if (std::string_view(";|&()").find(c) != std::string_view::npos) {
       cursor_.next();
       end_list();
-    } else if (at_command_start() && read_block_word()) {
-      // if, for, [[ and so on are no commands.
-    } else if (read_assignment()) {
-      // Taken into the variables.
-    } else {
+    } else if (!(at_command_start() && read_block_word()) && !read_assignment()) {
+      // if, for, [[ and so on are no commands; assignments are taken into the variables.
       read_words();
     }
   }

@@ -44,7 +44,7 @@ void add_causes(const std::vector<std::string>& more, std::vector<std::string>& 
 }
 
 // As && and || combine two of them; the second of two commands that are not joined counts alone.
-ShellOutcome combined(const ShellOutcome& first, ShellOutcome second, bool with_and) {
+ShellOutcome combined(const ShellOutcome& first, const ShellOutcome& second, bool with_and) {
   const bool decides = !with_and;  // "true || x" is true, "false && x" false
   if (first.holds == decides || second.holds == decides) return {decides, {}};
   if (first.holds && second.holds) return {!decides, {}};
@@ -76,7 +76,7 @@ ShellOutcome outcome_of(const std::vector<ShellWord>& words) {
   return outcome;
 }
 
-void ShellBlocks::open(std::string_view end, std::vector<std::string> causes) {
+void ShellBlocks::open(std::string_view end, const std::vector<std::string>& causes) {
   // The condition of an `if` itself runs.
   const bool runs = end == "group" || end == "fi";
   Block block{std::string(end), runs ? Runs::kYes : Runs::kUnknown, {}, false, false};
@@ -118,7 +118,7 @@ void ShellBlocks::take_outcome(ShellOutcome outcome) {
   const bool negated = std::exchange(negates_, false);
   if (list_ == Runs::kNo) return;
   if (negated && outcome.holds) outcome.holds = !*outcome.holds;
-  status_ = joined_with_and_ ? combined(status_, std::move(outcome), *joined_with_and_) : std::move(outcome);
+  status_ = joined_with_and_ ? combined(status_, outcome, *joined_with_and_) : std::move(outcome);
 }
 
 void ShellBlocks::join_list(bool with_and) {

@@ -27,7 +27,7 @@ class ShellBlocks {
  public:
   // `end` is the word that ends it: "fi", "done", "esac", "}" of a function; "group" for a plain { ... }. `causes` are
   // variables that decide what happens inside.
-  void open(std::string_view end, std::vector<std::string> causes = {});
+  void open(std::string_view end, const std::vector<std::string>& causes = {});
   void close();
   // At "then"; at "elif" and "else".
   void enter_branch();

@@ -84,11 +84,8 @@ void ShellVariables::doubt(const std::string& name, const ShellVariable& value, 
   const bool hides = holds_arguments(variable) || holds_arguments(value);
   const Piece place{"", line, cause, hides};
   const auto is_place = [&](const Pieces& p) { return !p.empty() && p.back().unknown == cause && p.back().hides; };
-  if (variable.elements.empty()) {
-    variable.elements.push_back({place});
-  } else if (is_place(variable.elements.back())) {
-    return;
-  } else if (variable.array) {
+  if (!variable.elements.empty() && is_place(variable.elements.back())) return;
+  if (variable.elements.empty() || variable.array) {
     variable.elements.push_back({place});
   } else {
     Pieces& text = variable.elements.front();

@@ -65,8 +65,9 @@ void read_meta(Fields& fields, Architecture& a) {
     fields.refuse("vocab_size", ErrorKind::kInput, "is -1: the tokenizer decides",
                   {"write 32000 for Llama 1 and 2, 32016 for Code Llama 7B and 13B"});
   }
-  if (a.hidden < 1 || a.hidden > kMaxSize) return;  // a problem already
-  const auto scaled = static_cast<std::int64_t>(multiplier * static_cast<double>(2 * (4 * a.hidden) / 3));
+  if (a.hidden < 1 || a.hidden > kMaxSize) return;         // a problem already
+  const std::int64_t two_thirds = 2 * (4 * a.hidden) / 3;  // whole, as the published code has it
+  const auto scaled = static_cast<std::int64_t>(multiplier * static_cast<double>(two_thirds));
   a.ffn = (scaled + multiple - 1) / multiple * multiple;
 }
 

@@ -21,7 +21,7 @@ class RuleContext {
   const FrameworkPreset& preset;
 
   // Both put the framework's name before the message.
-  void violate(std::string_view field, std::string message, std::vector<std::string> help = {},
+  void violate(std::string_view field, const std::string& message, std::vector<std::string> help = {},
                ErrorKind kind = ErrorKind::kInput);
   void warn(const std::string& message);
   Location locate(std::string_view field) const { return locate_(field); }

@@ -14,7 +14,8 @@ namespace stepcast::plan {
 RuleContext::RuleContext(const Scenario& judged, const FieldLocator& locate)
     : scenario(judged), plan(judged.plan), preset(preset_of(judged.framework)), locate_(locate) {}
 
-void RuleContext::violate(std::string_view field, std::string message, std::vector<std::string> help, ErrorKind kind) {
+void RuleContext::violate(std::string_view field, const std::string& message, std::vector<std::string> help,
+                          ErrorKind kind) {
   report_.violations.push_back({kind, std::string(preset.name) + ": " + message, locate_(field), std::move(help)});
 }
 

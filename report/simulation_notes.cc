@@ -36,8 +36,7 @@ std::vector<std::string> assumptions_of(const SimulationInputs& in) {
       "1F1B messages are asynchronous, each direction on a stream of its own",
       "gradient buckets of plan.bucket elements on every stage",
       "logits are kept once in the compute type and become their gradient in place (fused loss)",
-      "allocated memory is the bytes of live buffers in issue order, the caching allocator reusing freed blocks at "
-      "once",
+      "allocated memory is the bytes of live buffers in issue order; freed blocks are reused at once",
       "device memory adds estimates: a share for fragmentation (stack.allocator), context, workspaces, NCCL's buffers",
   };
   if (in.contention) {

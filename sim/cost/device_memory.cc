@@ -23,7 +23,9 @@ std::int64_t chain_bytes(const CommunicatorUse& use) {
   return (inside + 2 * ends) * kConnection;
 }
 
-std::int64_t log2_ceiling(std::int64_t n) { return std::bit_width(static_cast<std::uint64_t>(n - 1)); }
+std::int64_t log2_ceiling(std::int64_t n) {
+  return static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(n - 1)));
+}
 
 }  // namespace
 
