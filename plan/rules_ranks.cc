@@ -68,7 +68,7 @@ void check_devices(RuleContext& c) {
               std::move(help));
   } else if (c.scenario.gpus > most) {
     Problem problem = no_network_problem(c.scenario.cluster, c.scenario.gpus, c.locate("gpus"));
-    c.violate("gpus", std::move(problem.message), std::move(problem.help));
+    c.violate("gpus", problem.message, std::move(problem.help));
   } else if (most != kMostDevices && !c.scenario.placement.empty()) {
     const auto [first, last] = std::minmax_element(c.scenario.placement.begin(), c.scenario.placement.end());
     const std::int32_t domain = std::max(c.scenario.cluster.node.scale_up.domain, c.scenario.cluster.node.devices);
