@@ -1,8 +1,7 @@
 // Tables in the units people compare parts by; a figure alone is shown as its file writes it.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
+#include <vector>
 
 #include "report/hardware_output.h"
 #include "report/text.h"
@@ -10,8 +9,10 @@
 namespace stepcast::report {
 namespace {
 
-constexpr std::size_t kTableColumns = 9;
-using Row = std::array<std::string, kTableColumns>;
+using Row = std::vector<std::string>;
+
+// By column: words, the others are numbers.
+std::vector<bool> word_columns() { return {true, true, false, false, false, false, true, true, true}; }
 
 std::string number(double value) { return value == 0 ? "-" : fmt::format("{:.4g}", value); }
 
@@ -56,28 +57,12 @@ Row row_of(const HardwareEntry& entry) {
           fabric_text(entry.cluster.fabric)};
 }
 
-bool is_word(std::size_t column) { return column < 2 || column > 5; }
-
-std::string line_of(const Row& row, const std::array<std::size_t, kTableColumns>& widths) {
-  std::string line;
-  for (std::size_t i = 0; i < kTableColumns; ++i) {
-    line += is_word(i) ? fmt::format("{:<{}}  ", row[i], widths[i]) : fmt::format("{:>{}}  ", row[i], widths[i]);
-  }
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
-}
-
 }  // namespace
 
 std::string hardware_table(const HardwareList& list) {
   std::vector<Row> rows = {{"cluster", "GPU", "bf16", "fp8", "GiB", "TB/s", "scale-up", "NICs", "fabric"}};
   for (const HardwareEntry& entry : list.entries) rows.push_back(row_of(entry));
-  std::array<std::size_t, kTableColumns> widths{};
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < kTableColumns; ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) text += line_of(row, widths);
+  std::string text = aligned_rows(rows, word_columns());
   for (const UnreadableHardware& file : list.unreadable)
     text += wrapped(file.name + " is unreadable:", 2, file.problem);
   text += '\n';

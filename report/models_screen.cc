@@ -2,16 +2,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
+#include "base/quantity.h"
 #include "report/models_output.h"
 #include "report/text.h"
 
 namespace stepcast::report {
 namespace {
 
-constexpr std::size_t kTableColumns = 11;
-using Row = std::array<std::string, kTableColumns>;
+using Row = std::vector<std::string>;
+
+// By column: words, the others are numbers.
+std::vector<bool> word_columns() { return {true, true, false, false, false, false, true, false, true, false, true}; }
 
 std::string billions(std::int64_t count) { return significant(static_cast<double>(count) * 1e-9, 4); }
 
@@ -44,24 +47,6 @@ Row row_of(const ModelEntry& entry) {
           entry.not_lowered.empty() ? "yes" : "-"};
 }
 
-bool is_word(std::size_t column) { return column < 2 || column == 6 || column == 8 || column == 10; }
-
-std::string line_of(const Row& row, const std::array<std::size_t, kTableColumns>& widths) {
-  std::string line;
-  for (std::size_t i = 0; i < kTableColumns; ++i) {
-    line += is_word(i) ? fmt::format("{:<{}}  ", row[i], widths[i]) : fmt::format("{:>{}}  ", row[i], widths[i]);
-  }
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
-}
-
-// 8030261248 as 8,030,261,248.
-std::string grouped(std::int64_t value) {
-  std::string text = std::to_string(value);
-  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
-  return text;
-}
-
 class Screen {
  public:
   void heading(const std::string& text) { text_ += "\n" + text + "\n"; }
@@ -69,7 +54,7 @@ class Screen {
     text_ += wrapped(fmt::format("  {:<18}", label), kIndent, value);
   }
   void number(const std::string& label, std::int64_t value) {
-    if (value != 0) text_ += fmt::format("  {:<18}{:>22}\n", label, grouped(value));
+    if (value != 0) text_ += fmt::format("  {:<18}{:>22}\n", label, format_count(value));
   }
   std::string& text() { return text_; }
 
@@ -175,12 +160,7 @@ std::string models_table(const ModelList& list) {
   std::vector<Row> rows = {
       {"model", "type", "total", "active", "layers", "hidden", "heads", "ffn", "experts", "vocab", "simulated"}};
   for (const ModelEntry& entry : list.entries) rows.push_back(row_of(entry));
-  std::array<std::size_t, kTableColumns> widths{};
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < kTableColumns; ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) text += line_of(row, widths);
+  std::string text = aligned_rows(rows, word_columns());
   for (const UnreadableModel& file : list.unreadable) {
     text += wrapped(file.name + " is unreadable:", 2, file.problem);
   }

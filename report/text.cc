@@ -56,6 +56,23 @@ std::string wrapped(std::string_view label, std::size_t indent, std::string_view
   return result + line + "\n";
 }
 
+std::string aligned_rows(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& words) {
+  std::vector<std::size_t> widths(words.size(), 0);
+  for (const std::vector<std::string>& row : rows) {
+    for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row.at(i).size());
+  }
+  std::string text;
+  for (const std::vector<std::string>& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      line += words[i] ? fmt::format("{:<{}}  ", row[i], widths[i]) : fmt::format("{:>{}}  ", row[i], widths[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
 std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
   return fmt::format("{}", fmt::join(parts, separator));
 }

@@ -32,6 +32,10 @@ TimeUnit time_unit_for(double seconds);
 // the others with spaces. Ends in a newline.
 std::string wrapped(std::string_view label, std::size_t indent, std::string_view text);
 
+// Rows of equally many cells as lines: every column as wide as its widest cell, two spaces between them, numbers to the
+// right and the columns of `words` to the left.
+std::string aligned_rows(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& words);
+
 std::string joined(const std::vector<std::string>& parts, std::string_view separator);
 
 }  // namespace stepcast::report
