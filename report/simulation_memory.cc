@@ -58,25 +58,37 @@ std::vector<TensorFamily> top_tensors(const program::Program& p, const program::
   return list;
 }
 
+// How the members of `group` lie about the rank: by scale-up domain, with no channels yet.
+sim::CommunicatorUse members_about(const program::Program& p, program::RankId rank, program::GroupId group,
+                                   std::int32_t domain) {
+  const auto domain_of = [&](program::RankId member) { return p.ranks[member].device / domain; };
+  sim::CommunicatorUse use{.domain_peers = 0};
+  std::set<std::int32_t> domains;
+  for (const program::RankId member : p.groups[group].members) {
+    domains.insert(domain_of(member));
+    if (domain_of(member) == domain_of(rank)) ++use.domain_peers;
+  }
+  use.domains = static_cast<std::int64_t>(domains.size());
+  return use;
+}
+
 // What the communicators of a rank hold: by role and algorithm, as many channels as its largest kernel has.
 std::int64_t communicator_total(const SimulationInputs& in, program::RankId rank) {
   const program::Program& p = in.program.program();
   const topology::NodeSpec& node = in.scenario.cluster.node;
-  const auto domain_of = [&](program::RankId member) { return p.ranks[member].device / node.scale_up.domain; };
   std::map<std::pair<program::RoleId, sim::Algorithm>, sim::CommunicatorUse> uses;
   for (const sim::CommunicationUse& use : in.prediction.communication) {
     const program::Memberships& own = p.ranks[rank].memberships;
     if (use.role.value >= own.size() || !own[use.role.value]) continue;
-    sim::CommunicatorUse& c = uses[{use.role, use.cost.algorithm}];
-    c.algorithm = use.cost.algorithm;
-    c.channels = std::max(c.channels, use.cost.multiprocessors * node.device.multiprocessors / sim::kWhole);
-    std::set<std::int32_t> domains;
-    c.domain_peers = 0;
-    for (const program::RankId member : p.groups[own[use.role.value]->group].members) {
-      domains.insert(domain_of(member));
-      if (domain_of(member) == domain_of(rank)) ++c.domain_peers;
+    const std::pair key(use.role, use.cost.algorithm);
+    auto known = uses.find(key);
+    if (known == uses.end()) {
+      const program::GroupId group = own[use.role.value]->group;
+      known = uses.emplace(key, members_about(p, rank, group, node.scale_up.domain)).first;
+      known->second.algorithm = use.cost.algorithm;
     }
-    c.domains = static_cast<std::int64_t>(domains.size());
+    known->second.channels =
+        std::max(known->second.channels, use.cost.multiprocessors * node.device.multiprocessors / sim::kWhole);
   }
   std::int64_t bytes = 0;
   for (const auto& [key, use] : uses) bytes += sim::communicator_bytes(use).count;
