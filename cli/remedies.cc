@@ -95,7 +95,7 @@ class Trial {
  private:
   std::optional<report::Remedy> simulated(const std::string& field, const std::string& value) {
     config::ScenarioSource source = source_;
-    source.settings.push_back({field, value, "--set " + field + "=" + value});
+    source.settings.push_back(config::parse_setting(field + "=" + value));
     const VariantAnswer answer = answer_variant(source, calibrations_, options_);
     if (!answer.report) return std::nullopt;
     const report::MemoryReport& m = answer.report->memory;

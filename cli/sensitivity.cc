@@ -82,7 +82,7 @@ std::vector<Replan> replans_of(const plan::Plan& plan) {
   std::vector<Replan> list;
   const auto add = [&list](const std::string& name, const std::string& field, std::int64_t value) {
     const std::string text = std::to_string(value);
-    list.push_back({name + " " + text, {field, text, "--set " + field + "=" + text}});
+    list.push_back({name + " " + text, config::parse_setting(field + "=" + text)});
   };
   if (plan.pp > 1 && plan.vp % 2 == 0) add("vp", "plan.vp", plan.vp / 2);
   if (plan.pp > 1) add("vp", "plan.vp", std::int64_t{plan.vp} * 2);

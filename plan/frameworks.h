@@ -19,7 +19,7 @@ struct FrameworkPreset {
   std::string_view name = {};  // the scenario's word
 
   // Defaults.
-  std::int32_t zero = 0;  // plan.zero, of several replicas where sharding_needs_replicas, else of any
+  std::int32_t zero = 0;  // plan.zero, of several replicas where zero_needs_replicas, else of any
   bool zero_needs_replicas = false;
   bool fp32_parameters = false;                  // ZeRO-3 shards parameters in fp32 and casts them as they are gathered
   bool half_gradients = false;                   // gradients in the compute type
