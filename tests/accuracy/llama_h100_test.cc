@@ -9,12 +9,9 @@
 #include <cstdio>
 #include <string>
 
-#include "plan/lowering.h"
 #include "plan/scenario_reader.h"
 #include "report/published_runs.h"
-#include "sim/cost/analytic.h"
-#include "sim/prediction.h"
-#include "tests/sim/shipped_calibration.h"
+#include "tests/accuracy/step_seconds.h"
 
 namespace stepcast {
 namespace {
@@ -36,12 +33,7 @@ double predicted_seconds(const report::PublishedRun& run) {
   set("stack.env.NCCL_NVLS_ENABLE", "0");
   plan::ReadScenario read = plan::read_scenario(source);
   plan::throw_if_violated(read);
-  const program::CheckedProgram program(plan::lower(read.scenario));
-  const sim::AnalyticCostModel costs(read.scenario.cluster, testing::shipped_calibration("h100-default"),
-                                     read.scenario.environment);
-  sim::SimOptions options;
-  options.record_events = false;
-  return sim::simulate(program, costs, options).step.seconds();
+  return testing::step_seconds(read.scenario, "h100-default");
 }
 
 TEST(LlamaOnH100, StepsOfDgxCloudBenchmarks) {

@@ -17,11 +17,8 @@
 #include <vector>
 
 #include "models/architecture.h"
-#include "plan/lowering.h"
 #include "plan/scenario_reader.h"
-#include "sim/cost/analytic.h"
-#include "sim/prediction.h"
-#include "tests/sim/shipped_calibration.h"
+#include "tests/accuracy/step_seconds.h"
 
 namespace stepcast {
 namespace {
@@ -100,14 +97,6 @@ double measured_seconds(const Row& row) {
   return 96 * work * (1 + attention + logits / 16) / (number(row, "gpus") * value * 1e12);
 }
 
-double predicted_seconds(const plan::Scenario& s) {
-  const program::CheckedProgram program(plan::lower(s));
-  const sim::AnalyticCostModel costs(s.cluster, testing::shipped_calibration("a100-default"), s.environment);
-  sim::SimOptions options;
-  options.record_events = false;
-  return sim::simulate(program, costs, options).step.seconds();
-}
-
 struct Errors {
   double mean_absolute = 0;  // %
   double worst = 0;          // %, absolute
@@ -121,7 +110,7 @@ Errors print_errors(const std::string& paper, std::size_t expected_rows) {
               "recompute", "predicted", "measured", "error");
   for (const Row& row : rows) {
     const double measured = measured_seconds(row);
-    const double predicted = predicted_seconds(scenario_of(row));
+    const double predicted = testing::step_seconds(scenario_of(row), "a100-default");
     const double error = 100 * (predicted - measured) / measured;
     std::printf("%-9s %8s %5s %3s %3s %3s %-10s %8.2f s %8.2f s %+6.1f %%\n", row.at("id").c_str(),
                 row.at("billions").c_str(), row.at("gpus").c_str(), row.at("tp").c_str(), row.at("pp").c_str(),
