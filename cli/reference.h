@@ -1,6 +1,7 @@
 // A plan and the same training on one rank, step by step: both are executed, losses and gradients compared.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "exec/executor.h"
@@ -26,7 +27,7 @@ class Reference {
   std::unique_ptr<program::CheckedProgram> program_;
   std::unique_ptr<exec::Executor> executor_;
   report::ReferenceComparison comparison_;
-  std::size_t steps_ = 0;
+  std::int64_t steps_ = 0;
 };
 
 }  // namespace stepcast::cli

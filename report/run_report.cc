@@ -1,10 +1,14 @@
 // Comparisons of executed steps with the reference and with the simulation.
 #include "report/run_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/check.h"
+#include "config/text.h"
 #include "trace/join.h"
 
 namespace stepcast::report {
@@ -36,6 +40,25 @@ std::int64_t overlap(const std::vector<std::pair<std::int64_t, std::int64_t>>& a
   return total;
 }
 
+// NaN exceeds anything.
+bool exceeds(double a, double b) { return std::isnan(a) ? !std::isnan(b) : a > b; }
+
+double sum_of_squares(std::span<const float> values) {
+  double sum = 0;
+  for (const float v : values) sum += static_cast<double>(v) * static_cast<double>(v);
+  return sum;
+}
+
+double squared_distance(std::span<const float> a, std::span<const float> b) {
+  CHECK(a.size() == b.size(), a.size(), b.size());
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double d = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    sum += d * d;
+  }
+  return sum;
+}
+
 }  // namespace
 
 ReferenceBounds bounds_for(program::DType compute) {
@@ -43,22 +66,59 @@ ReferenceBounds bounds_for(program::DType compute) {
   return {1e-5, 1e-4, 1e-3};
 }
 
-double norm_of(std::span<const float> values) {
-  double sum = 0;
-  for (const float v : values) sum += static_cast<double>(v) * static_cast<double>(v);
-  return std::sqrt(sum);
+GradientErrors gradient_errors(const Gradients& gradients, const Gradients& reference) {
+  CHECK(gradients.size() == reference.size(), gradients.size(), reference.size());
+  double squares = 0;
+  for (const auto& [name, values] : reference) squares += sum_of_squares(values);
+  const double global_norm = std::sqrt(squares);
+  GradientErrors errors{.worst = -1};
+  double differences = 0;
+  for (const auto& [name, values] : gradients) {
+    const auto found = reference.find(name);
+    CHECK(found != reference.end(), name);
+    const double difference = squared_distance(values, found->second);
+    differences += difference;
+    const double norm = std::max(std::sqrt(sum_of_squares(found->second)), 1e-4 * global_norm);
+    const double error = difference == 0 ? 0 : std::sqrt(difference) / norm;
+    if (!exceeds(error, errors.worst)) continue;
+    errors.worst = error;
+    errors.worst_parameter = name;
+  }
+  errors.together = differences == 0 ? 0 : std::sqrt(differences) / global_norm;
+  return errors;
 }
 
-double gradient_error(std::span<const float> a, std::span<const float> reference, double reference_global_norm) {
-  CHECK(a.size() == reference.size(), a.size(), reference.size());
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double d = static_cast<double>(a[i]) - static_cast<double>(reference[i]);
-    sum += d * d;
+void ReferenceComparison::add(std::int64_t step, double loss, double reference_loss, const GradientErrors& errors) {
+  if (step > kJudgedSteps) return;
+  const double error =
+      loss == reference_loss
+          ? 0
+          : std::fabs(loss - reference_loss) / std::max(std::fabs(reference_loss), std::numeric_limits<double>::min());
+  if (exceeds(error, loss_error)) {
+    loss_error = error;
+    loss_step = step;
   }
-  const double scale = std::max(norm_of(reference), 1e-4 * reference_global_norm);
-  if (sum == 0) return 0;
-  return std::sqrt(sum) / scale;
+  if (step == 1) {
+    gradient_error = errors.worst;
+    worst_parameter = errors.worst_parameter;
+  } else if (later_step == 0 || exceeds(errors.together, later_gradient_error)) {
+    later_gradient_error = errors.together;
+    later_step = step;
+    later_parameter = errors.worst_parameter;
+  }
+}
+
+std::string ReferenceComparison::faults() const {
+  std::vector<std::string> faults;
+  if (!(loss_error <= bounds.loss)) faults.push_back(fmt::format("loss {:.1e} at step {}", loss_error, loss_step));
+  if (!(gradient_error <= bounds.first_gradient)) {
+    faults.push_back(fmt::format("gradients {:.1e} at step 1 (worst {})", gradient_error, worst_parameter));
+  }
+  if (!(later_gradient_error <= bounds.later_gradient)) {
+    faults.push_back(fmt::format("gradients together {:.1e} at step {} (worst {})", later_gradient_error, later_step,
+                                 later_parameter));
+  }
+  return config::join(faults);
 }
 
 EngineChecks check_engines(const trace::Trace& measured, const trace::Trace& simulated) {

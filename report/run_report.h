@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,32 +28,47 @@ struct RunStep {
 struct ReferenceBounds {
   double loss = 0;
   double first_gradient = 0;  // at step 1, where both sides have the same weights
-  double later_gradient = 0;
+  double later_gradient = 0;  // all parameters together
 };
 ReferenceBounds bounds_for(program::DType compute);
 
 // Later steps are shown but not judged: training amplifies the rounding by which plans differ.
 inline constexpr int kJudgedSteps = 3;
 
+using Gradients = std::map<std::string, std::vector<float>>;  // by parameter
+
+// How far the gradients of a step are from the reference's, which has the same parameters. Differences are 2-norms; an
+// element that no rank holds (NaN) gives NaN.
+struct GradientErrors {
+  double worst = 0;  // of the parameters, over max(norm, 1e-4 of the global norm)
+  std::string worst_parameter = {};
+  double together = 0;  // of all parameters, over the global norm
+};
+GradientErrors gradient_errors(const Gradients& gradients, const Gradients& reference);
+
+// At step 1 every parameter is judged by its own norm. Later ones are judged together: where a gradient is nothing but
+// rounding, such as a key bias's, which no softmax can see, Adam still moves the weight by the learning rate, up in one
+// plan and down in another, and small parameters see it.
 struct ReferenceComparison {
   ReferenceBounds bounds;
-  double loss_error = 0;             // worst judged step, relative
+  double loss_error = 0;  // worst judged step, relative
+  std::int64_t loss_step = 1;
   double gradient_error = 0;         // worst parameter at step 1
-  double later_gradient_error = 0;   // worst parameter of the later judged steps
   std::string worst_parameter = {};  // of step 1
+  double later_gradient_error = 0;   // all parameters together, worst of the later judged steps
+  std::int64_t later_step = 0;
+  std::string later_parameter = {};  // the worst one of that step
+
+  // Takes in `step` (from 1); steps after kJudgedSteps are left out.
+  void add(std::int64_t step, double loss, double reference_loss, const GradientErrors& errors);
+  // "loss 1.2e-03 at step 2, ..." of what is out of bounds.
+  std::string faults() const;
   bool passes() const {
     // Written so that NaN fails.
     return loss_error <= bounds.loss && gradient_error <= bounds.first_gradient &&
            later_gradient_error <= bounds.later_gradient;
   }
 };
-
-// A gradient's distance from the reference: |a - reference| / max(|reference|, 1e-4 of the global norm), 2-norms over
-// equally long tensors. An element no rank holds (NaN) gives NaN.
-double gradient_error(std::span<const float> a, std::span<const float> reference, double reference_global_norm);
-
-// 2-norm, summed in double.
-double norm_of(std::span<const float> values);
 
 // The executor's trace against the simulator's, rank by rank.
 struct EngineChecks {

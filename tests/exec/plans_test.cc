@@ -1,9 +1,9 @@
 // Every parallel plan, executed, reproduces the single-rank losses and gradients.
 //
 // Bounds: losses within 1e-5 relative at every step; every gradient, before the optimizer step, within 1e-4 of max(its
-// norm, 1e-4 of the global norm) at step 1 and ten times that later, when parameters have already moved apart by
-// rounding. The single-rank plan shares the kernels; their own errors are caught by finite differences in
-// tests/kernels.
+// norm, 1e-4 of the global norm) at step 1; all gradients together within 1e-3 of the global norm later, when
+// parameters have moved apart by rounding, which Adam makes as large as any update where a gradient is rounding only.
+// The single-rank plan shares the kernels; their own errors are caught by finite differences in tests/kernels.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -72,9 +72,10 @@ struct Worst {
   double loss = 0;
   double gradient = 0;
   std::string parameter;
+  double together = 0;
 };
 
-// Largest errors of one step, gradients relative to max(norm, 1e-4 global norm).
+// Largest errors of one step, gradients relative to max(norm, 1e-4 global norm), and that of all gradients together.
 Worst compare_step(const RunRecord& reference, const RunRecord& run, std::size_t step) {
   Worst worst;
   const StepRecord& want = reference.steps[step];
@@ -84,6 +85,7 @@ Worst compare_step(const RunRecord& reference, const RunRecord& run, std::size_t
   for (const std::vector<float>& g : want.gradients) global += std::pow(norm_of(g), 2);
   global = std::sqrt(global);
   EXPECT_GT(global, 0);
+  double differences = 0;
   for (std::size_t i = 0; i < reference.names.size(); ++i) {
     const auto at = std::find(run.names.begin(), run.names.end(), reference.names[i]);
     if (at == run.names.end()) {
@@ -92,13 +94,24 @@ Worst compare_step(const RunRecord& reference, const RunRecord& run, std::size_t
     }
     const std::vector<float>& g = got.gradients[static_cast<std::size_t>(at - run.names.begin())];
     EXPECT_EQ(g.size(), want.gradients[i].size());
-    const double error = distance(want.gradients[i], g) / std::max(norm_of(want.gradients[i]), 1e-4 * global);
+    const double difference = distance(want.gradients[i], g);
+    differences += difference * difference;
+    const double error = difference / std::max(norm_of(want.gradients[i]), 1e-4 * global);
     if (!(error <= worst.gradient)) {  // also catches NaN
       worst.gradient = error;
       worst.parameter = reference.names[i];
     }
   }
+  worst.together = std::sqrt(differences) / global;
   return worst;
+}
+
+// At `step` (from 0), by the bounds above.
+void expect_within_bounds(const RunRecord& reference, const RunRecord& run, std::size_t step) {
+  const Worst worst = compare_step(reference, run, step);
+  EXPECT_LE(worst.loss, 1e-5) << "step " << step + 1;
+  EXPECT_LE(step == 0 ? worst.gradient : 0.1 * worst.together, 1e-4) << "step " << step + 1 << ", " << worst.parameter;
+  EXPECT_FALSE(std::isnan(worst.gradient));
 }
 
 void expect_plan_equals_reference(const TinyShape& shape, const TinyPlan& p) {
@@ -107,10 +120,7 @@ void expect_plan_equals_reference(const TinyShape& shape, const TinyPlan& p) {
   const RunRecord reference = execute(plan::single_rank_reference(scenario));
   const RunRecord run = execute(scenario);
   for (std::size_t step = 0; step < kSteps; ++step) {
-    const Worst worst = compare_step(reference, run, step);
-    EXPECT_LE(worst.loss, 1e-5) << "step " << step + 1;
-    EXPECT_LE(worst.gradient, step == 0 ? 1e-4 : 1e-3) << "step " << step + 1 << ", " << worst.parameter;
-    EXPECT_FALSE(std::isnan(worst.gradient));
+    expect_within_bounds(reference, run, step);
   }
 }
 
@@ -193,9 +203,7 @@ TEST(UnfusedAttention, GivesTheLossesOfTheFusedKernel) {
   p.attention = plan::AttentionKind::kUnfused;
   const RunRecord unfused = execute(plan::testing::make_scenario(TinyShape{}, p));
   for (std::size_t step = 0; step < kSteps; ++step) {
-    const Worst worst = compare_step(fused, unfused, step);
-    EXPECT_LE(worst.loss, 1e-5) << "step " << step + 1;
-    EXPECT_LE(worst.gradient, step == 0 ? 1e-4 : 1e-3) << "step " << step + 1 << ", " << worst.parameter;
+    expect_within_bounds(fused, unfused, step);
   }
 }
 

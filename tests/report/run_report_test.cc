@@ -10,31 +10,56 @@
 namespace stepcast::report {
 namespace {
 
-TEST(GradientError, IsRelativeToTheReferencesNorm) {
-  // |(3,4)| = 5, the difference is (0, 0.005): 0.001.
-  const std::vector<float> reference = {3, 4};
-  const std::vector<float> other = {3, 4.005F};
-  EXPECT_NEAR(gradient_error(other, reference, 5), 1e-3, 1e-7);
-  EXPECT_EQ(gradient_error(reference, reference, 5), 0);
+TEST(GradientErrors, AreRelativeToNorms) {
+  // |(3, 4)| = 5, the difference is (0, 0.005): 0.001 of its own norm. Together: 0.005 of |(3, 4, 12)| = 13.
+  const Gradients reference = {{"a", {3, 4}}, {"b", {12}}};
+  const GradientErrors errors = gradient_errors({{"a", {3, 4.005F}}, {"b", {12}}}, reference);
+  EXPECT_NEAR(errors.worst, 1e-3, 1e-7);
+  EXPECT_EQ(errors.worst_parameter, "a");
+  EXPECT_NEAR(errors.together, 0.005 / 13, 1e-7);
+  EXPECT_EQ(gradient_errors(reference, reference).worst, 0);
+  EXPECT_EQ(gradient_errors(reference, reference).together, 0);
 }
 
-TEST(GradientError, HasAFloorForTinyGradients) {
-  // The reference is zero; the floor is 1e-4 of the global norm 100, so 0.001 / 0.01 = 0.1.
-  const std::vector<float> reference = {0};
-  const std::vector<float> other = {0.001F};
-  EXPECT_NEAR(gradient_error(other, reference, 100), 0.1, 1e-7);
+TEST(GradientErrors, HaveAFloorForTinyGradients) {
+  // The reference of b is zero; the floor is 1e-4 of the global norm 100, so 0.001 / 0.01 = 0.1.
+  const GradientErrors errors = gradient_errors({{"a", {100}}, {"b", {0.001F}}}, {{"a", {100}}, {"b", {0}}});
+  EXPECT_NEAR(errors.worst, 0.1, 1e-7);
+  EXPECT_EQ(errors.worst_parameter, "b");
 }
 
-TEST(GradientError, FailsOnElementsNobodyHolds) {
-  const std::vector<float> reference = {1, 2};
-  const std::vector<float> other = {1, std::numeric_limits<float>::quiet_NaN()};
-  const double error = gradient_error(other, reference, 1);
-  EXPECT_TRUE(std::isnan(error));
+TEST(GradientErrors, FailOnElementsNobodyHolds) {
+  const GradientErrors errors =
+      gradient_errors({{"a", {1, std::numeric_limits<float>::quiet_NaN()}}, {"b", {3}}}, {{"a", {1, 2}}, {"b", {2}}});
+  EXPECT_TRUE(std::isnan(errors.worst));
+  EXPECT_EQ(errors.worst_parameter, "a");
+  for (const std::int64_t step : {1, 2}) {
+    ReferenceComparison c;
+    c.bounds = bounds_for(program::DType::kF32);
+    EXPECT_TRUE(c.passes());
+    c.add(step, 1, 1, errors);
+    EXPECT_FALSE(c.passes());
+    EXPECT_NE(c.faults().find("at step " + std::to_string(step) + " (worst a)"), std::string::npos) << c.faults();
+  }
+}
+
+// Step 1 by parameter, later steps by all of them together, up to the third.
+TEST(ReferenceComparison, JudgesLaterStepsTogether) {
   ReferenceComparison c;
-  c.bounds = bounds_for(program::DType::kF32);
+  c.bounds = {1e-5, 1e-4, 1e-3};
+  c.add(1, 2, 2, {9e-5, "a", 1e-9});
+  c.add(2, 2, 2.00001, {0.5, "b", 9e-4});
+  c.add(3, 2, 2, {0.1, "c", 1e-4});
+  EXPECT_TRUE(c.passes()) << c.faults();
+  EXPECT_EQ(c.later_parameter, "b");
+  ReferenceComparison first = c;
+  first.add(1, 2, 2, {2e-4, "a", 1e-9});
+  EXPECT_EQ(first.faults(), "gradients 2.0e-04 at step 1 (worst a)");
+  ReferenceComparison later = c;
+  later.add(3, 2, 2.001, {0.1, "c", 2e-3});
+  EXPECT_EQ(later.faults(), "loss 5.0e-04 at step 3, gradients together 2.0e-03 at step 3 (worst c)");
+  c.add(4, 2, 3, {9, "d", 9});
   EXPECT_TRUE(c.passes());
-  c.gradient_error = error;
-  EXPECT_FALSE(c.passes());
 }
 
 trace::Trace one_rank(const std::string& source) {
