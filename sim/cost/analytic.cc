@@ -20,6 +20,8 @@ using program::OpKind;
 using program::Stream;
 using program::TensorType;
 
+constexpr std::int64_t kTileQueries = 128;  // of a block of FlashAttention's kernels and cuDNN's
+
 double fourth_power(double x) { return (x * x) * (x * x); }
 
 double count_of(Bytes b) { return static_cast<double>(b.count); }
@@ -165,9 +167,10 @@ double AnalyticCostModel::attention_seconds(const Op& op, std::span<const Tensor
   const program::Attributes& a = op.attributes;
   // The causal mask halves the mean number of keys a query sees.
   const double sequence = static_cast<double>(operands[at.keys].shape.extent(0)) / static_cast<double>(a.batch) / 2;
-  const double parallel = static_cast<double>(a.heads) * static_cast<double>(a.batch);
+  const std::int64_t queries = qkv.shape.extent(0) / a.batch;
+  const auto tiles = static_cast<double>(a.heads * a.batch * ((queries + kTileQueries - 1) / kTileQueries));
   const double slowdown = (1 + c.head_dim_half / static_cast<double>(a.head_dim)) * (1 + c.sequence_half / sequence) *
-                          (1 + calibration_.attention_heads_half / parallel);
+                          (1 + c.tiles_half / tiles);
   return program::work_of(op, operands).flops.count * slowdown / (peak_of(qkv.dtype) * c.efficiency);
 }
 

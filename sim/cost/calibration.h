@@ -11,11 +11,12 @@
 namespace stepcast::sim {
 
 // One pass of fused attention: rate = peak * efficiency * hd/(hd + head_dim_half) * S/(S + sequence_half) * n/(n +
-// heads_half).
+// tiles_half), S the mean keys of a query, n heads x sequences x tiles of 128 queries: what multiprocessors share.
 struct AttentionConstants {
   double efficiency = 1;
   double head_dim_half = 0;  // elements
   double sequence_half = 0;  // tokens
+  double tiles_half = 0;
 };
 
 // What a group's members move data at, as shares of a scale-up port's vendor rate, once a message is large; and what
@@ -61,7 +62,6 @@ struct Calibration {
   double matmul_memory = 1;  // share of the memory rate that its operands reach
   AttentionConstants attention_forward;
   AttentionConstants attention_backward;
-  double attention_heads_half = 0;  // heads x sequences
 
   // Shares of the memory rate, by kind of kernel.
   double elementwise = 1;

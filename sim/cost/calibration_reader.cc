@@ -25,7 +25,8 @@ Duration duration(const proto::Time& t) { return Duration::from_seconds(t.value(
 AttentionConstants attention_of(const proto::AttentionPass& m) {
   return {.efficiency = m.efficiency().value(),
           .head_dim_half = m.head_dim_half().value(),
-          .sequence_half = m.sequence_half().value()};
+          .sequence_half = m.sequence_half().value(),
+          .tiles_half = m.tiles_half().value()};
 }
 
 TransferConstants transfer_of(const proto::Transfer& m) {
@@ -75,7 +76,6 @@ Calibration calibration_of(const proto::Calibration& m) {
   c.matmul_memory = m.matmul().memory().value();
   c.attention_forward = attention_of(m.attention().forward());
   c.attention_backward = attention_of(m.attention().backward());
-  c.attention_heads_half = m.attention().heads_half().value();
   c.elementwise = m.memory().elementwise().value();
   c.norm = m.memory().norm().value();
   c.activation = m.memory().activation().value();

@@ -39,9 +39,8 @@ Calibration round_constants() {
   c.matmul_fp32 = 0.25;
   c.matmul_k_half = 1000;
   c.matmul_memory = 0.75;
-  c.attention_forward = {.efficiency = 0.5, .head_dim_half = 128, .sequence_half = 1024};
-  c.attention_backward = {.efficiency = 0.25, .head_dim_half = 128, .sequence_half = 1024};
-  c.attention_heads_half = 8;
+  c.attention_forward = {.efficiency = 0.5, .head_dim_half = 128, .sequence_half = 1024, .tiles_half = 128};
+  c.attention_backward = {.efficiency = 0.25, .head_dim_half = 128, .sequence_half = 1024, .tiles_half = 128};
   c.elementwise = 0.5;
   c.optimizer = 0.8;
   c.kernel_gap = Duration(1'000'000);
@@ -92,9 +91,10 @@ TEST(AnalyticCost, MatmulInFp32UsesTheFp32Peak) {
   EXPECT_NEAR(static_cast<double>(model().local_cost(op, types, 0).time.ps), 161'003'999.9, 2);
 }
 
-TEST(AnalyticCost, AttentionSaturatesInHeadDimensionSequenceAndHeads) {
-  // 4096 rows of 2 sequences of 2048; 4 heads of 128. FLOPs 2 x 4096 x 2048 x 512 = 8,589,934,592. S = 2048/2, so each
-  // of the three factors is 2: 8 x 8.589934592e9 / (0.5 x 1e15) = 137.438953 us, plus 1 us.
+TEST(AnalyticCost, AttentionSaturatesInHeadDimensionSequenceAndTiles) {
+  // 4096 rows of 2 sequences of 2048; 4 heads of 128 in 16 tiles each, 128 tiles. FLOPs 2 x 4096 x 2048 x 512 =
+  // 8,589,934,592. S = 2048/2, so each of the three factors is 2: 8 x 8.589934592e9 / (0.5 x 1e15) = 137.438953 us,
+  // plus 1 us.
   Op op = make_op(OpKind::kAttentionForward, {kR, kW, kW});
   op.attributes.heads = 4;
   op.attributes.kv_heads = 4;
