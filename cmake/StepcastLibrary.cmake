@@ -3,8 +3,9 @@
 get_filename_component(STEPCAST_ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 
 # Floating-point contraction off: the same input gives the same bytes on every machine.
-set(STEPCAST_COMPILE_OPTIONS -Wall -Wextra -Wconversion -Wshadow -Werror -ffp-contract=off)
+set(STEPCAST_COMPILE_OPTIONS -Wall -Wextra -Wconversion -Wshadow -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND STEPCAST_COMPILE_OPTIONS -Werror)
   # These depend on what the optimiser inlined and are often false inside libstdc++ (GCC bug 105651, for one).
   list(APPEND STEPCAST_COMPILE_OPTIONS -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
     -Wno-array-bounds -Wno-error=maybe-uninitialized)
