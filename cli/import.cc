@@ -5,18 +5,21 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/scenario_options.h"
+#include "config/source.h"
 #include "config/text.h"
+#include "plan/scenario_reader.h"
+#include "report/check_output.h"
 #include "report/file.h"
+#include "report/json.h"
 
 namespace stepcast::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using report::Json;
 
 struct ImportOptions {
   std::string format;
@@ -38,7 +41,8 @@ constexpr const char* kImportExamples = R"(Examples
   stepcast import deepspeed ds_config.json --model llama-3.1-8b --gpus 16 --set training.sequence_length=4096
 
 Scripts are read, never executed. What a script takes from its environment is asked for by name. What was ignored,
-assumed or contradictory is said on standard error and at the head of the file.)";
+assumed or contradictory is said on standard error and at the head of the file. Exits as `check` does where the
+scenario is incomplete, breaks a rule or is not supported yet; it is written all the same, to be completed with --set.)";
 
 imports::ImportRequest request_of(const ImportOptions& options) {
   imports::ImportRequest request;
@@ -70,7 +74,29 @@ Json ignored_json(const imports::Imported& imported) {
   return list;
 }
 
-std::string json_of(const imports::Imported& imported) {
+// What `check` would find wrong, each at the place in the source that says it, and its exit code.
+struct Judgement {
+  std::vector<Problem> problems;
+  int exit_code = 0;
+};
+
+Judgement judge(const imports::Imported& imported) {
+  config::ScenarioSource source;
+  source.search = search_path();
+  for (const imports::ImportedValue& value : imported.values) {
+    source.settings.push_back({value.field, value.text, value.origin});
+  }
+  try {
+    const plan::ReadScenario read = plan::read_scenario(source);
+    if (read.violations.empty()) return {};
+    return {read.violations,
+            static_cast<int>(report::only_unsupported(read) ? ErrorKind::kUnsupported : ErrorKind::kSubject)};
+  } catch (const Error& error) {
+    return {error.problems(), error.exit_code()};
+  }
+}
+
+std::string json_of(const imports::Imported& imported, const std::vector<Problem>& problems) {
   Json values = Json::array();
   for (const imports::ImportedValue& value : imported.values) {
     values.push_back({{"field", value.field}, {"value", value.text}, {"origin", value.origin}});
@@ -84,8 +110,9 @@ std::string json_of(const imports::Imported& imported) {
                      {"assumed", imported.assumed},
                      {"converted", imported.converted},
                      {"contradictions", imported.contradictions},
+                     {"problems", report::problems_json(problems)},
                      {"scenario", imports::scenario_yaml(imported)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return report::to_text(json);
 }
 
 // One word alone: the name of a format lacks its file, anything else is a file that lacks its format.
@@ -105,14 +132,19 @@ void require_format_and_file(const ImportOptions& options) {
 int import(const ImportOptions& options) {
   require_format_and_file(options);
   const imports::Imported imported = imports::import_file(request_of(options));
+  const Judgement judgement = judge(imported);
   if (!options.out.empty()) report::write_file_atomically(options.out, imports::scenario_yaml(imported));
   if (options.json) {
-    print(json_of(imported));
-    return 0;
+    print(json_of(imported, judgement.problems));
+    return judgement.exit_code;
   }
   if (options.out.empty()) print(imports::scenario_yaml(imported));
   std::fputs(imports::import_report(imported).c_str(), stderr);
-  return 0;
+  if (!judgement.problems.empty()) {
+    const std::string text = to_text(judgement.problems);
+    std::fprintf(stderr, "\nThe scenario is written, but cannot be used as it is:\n%s\n", text.c_str());
+  }
+  return judgement.exit_code;
 }
 
 }  // namespace

@@ -200,7 +200,10 @@ void ArgumentTable::ignore_rest(std::span<const KnownName> known) {
       draft_.ignore(argument->written, entry->reason, std::string(entry->detail), argument->where);
       continue;
     }
-    const std::vector<std::string> nearest = config::nearest_names(argument->name, names, 1);
+    std::vector<std::string> nearest = config::nearest_names(argument->name, names, 1);
+    if (!nearest.empty() && argument->written.find('_') != std::string::npos) {
+      std::replace(nearest[0].begin(), nearest[0].end(), '-', '_');
+    }
     draft_.ignore(argument->written, Reason::kUnknown, nearest.empty() ? "" : "did you mean " + nearest[0] + "?",
                   argument->where);
   }

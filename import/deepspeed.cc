@@ -14,7 +14,7 @@
 namespace stepcast::imports {
 namespace {
 
-constexpr std::array kKnown = std::to_array<KnownName>({
+constexpr std::array kDeepSpeedNames = std::to_array<KnownName>({
     {"zero-optimization.zero-hpz-partition-size", Reason::kNotSupported, "a second copy of the shards in each node"},
     {"zero-optimization.zero-quantized", Reason::kNotSupported, "quantised communication"},
     {"zero-optimization.mics", Reason::kNotSupported, "shards over part of the ranks"},
@@ -71,7 +71,7 @@ class DeepSpeedTranslator {
     take_batch();
     take_precision();
     take_zero();
-    args_.ignore_rest(kKnown);
+    args_.ignore_rest(kDeepSpeedNames);
   }
 
  private:

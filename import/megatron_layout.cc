@@ -9,10 +9,8 @@
 namespace stepcast::imports {
 namespace {
 
-std::string text(std::int64_t value) { return std::to_string(value); }
-
 std::string layers_text(std::int64_t count) {
-  return count <= 4 ? std::string(static_cast<std::size_t>(count), 't') : "t*" + text(count);
+  return count <= 4 ? std::string(static_cast<std::size_t>(count), 't') : "t*" + std::to_string(count);
 }
 
 // "Ettt|ttttL"
@@ -35,21 +33,23 @@ std::vector<std::int64_t> with_ends(std::int64_t layers, std::int64_t pp, std::i
 
 std::vector<std::string> ways_to_split(std::int64_t layers, std::int64_t pp) {
   std::vector<std::string> ways;
-  if (pp > layers || pp < 2) return {"--pipeline-model-parallel-size of at most " + text(layers)};
+  if (pp > layers || pp < 2) return {"--pipeline-model-parallel-size of at most " + std::to_string(layers)};
   if ((layers + 2) % pp == 0) {
     const std::int64_t share = (layers + 2) / pp;
-    ways.push_back("--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split: " + text(layers) +
-                   " + 2 = " + text(layers + 2) + " divides by " + text(pp) + ": " + text(share - 1) +
-                   (pp > 2 ? ", " + text(share) + (pp > 3 ? " x " + text(pp - 2) : "") : "") + ", " + text(share - 1));
+    ways.push_back("--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split: " +
+                   std::to_string(layers) + " + 2 = " + std::to_string(layers + 2) + " divides by " +
+                   std::to_string(pp) + ": " + std::to_string(share - 1) +
+                   (pp > 2 ? ", " + std::to_string(share) + (pp > 3 ? " x " + std::to_string(pp - 2) : "") : "") +
+                   ", " + std::to_string(share - 1));
   }
   for (std::int64_t less = 0; less < layers / pp; ++less) {
     const std::int64_t first = layers / pp - less;
     const std::int64_t last = pp == 2 ? layers - first : first;
     const std::vector<std::int64_t> counts = with_ends(layers, pp, first, last);
     if (counts.empty()) continue;
-    ways.push_back("--decoder-first-pipeline-num-layers " + text(first) +
-                   (pp == 2 ? " (or --decoder-last-pipeline-num-layers " + text(last) + ")"
-                            : " --decoder-last-pipeline-num-layers " + text(last)));
+    ways.push_back("--decoder-first-pipeline-num-layers " + std::to_string(first) +
+                   (pp == 2 ? " (or --decoder-last-pipeline-num-layers " + std::to_string(last) + ")"
+                            : " --decoder-last-pipeline-num-layers " + std::to_string(last)));
     if (pp <= 16) ways.push_back("--pipeline-model-parallel-layout \"" + layout_string(counts) + "\"");
     break;
   }
@@ -59,7 +59,7 @@ std::vector<std::string> ways_to_split(std::int64_t layers, std::int64_t pp) {
 std::vector<std::string> divisors_of(std::int64_t value) {
   std::vector<std::string> divisors;
   for (std::int64_t d = 1; d <= value && d <= 4096; ++d) {
-    if (value % d == 0) divisors.push_back(text(d));
+    if (value % d == 0) divisors.push_back(std::to_string(d));
   }
   return divisors;
 }
@@ -69,18 +69,19 @@ std::vector<std::string> divisors_of(std::int64_t value) {
 std::int64_t virtual_stages(MegatronRun& run, std::int64_t share) {
   const auto per_stage = run.args.integer("num-layers-per-virtual-pipeline-stage");
   const auto stages = run.args.integer("num-virtual-stages-per-pipeline-rank");
-  const std::string all = text(run.layers) + " layers over --pipeline-model-parallel-size " + text(run.pp) + " are " +
-                          text(share) + " a rank, ";
+  const std::string all = std::to_string(run.layers) + " layers over --pipeline-model-parallel-size " +
+                          std::to_string(run.pp) + " are " + std::to_string(share) + " a rank, ";
   if (per_stage && *per_stage > 0) {
     if (share % *per_stage == 0) return share / *per_stage;
-    run.draft.refuse(all + "which do not divide by --num-layers-per-virtual-pipeline-stage " + text(*per_stage),
-                     run.args.where("num-layers-per-virtual-pipeline-stage"),
-                     {"--num-layers-per-virtual-pipeline-stage " + config::join(divisors_of(share), " or ")});
+    run.draft.refuse(
+        all + "which do not divide by --num-layers-per-virtual-pipeline-stage " + std::to_string(*per_stage),
+        run.args.where("num-layers-per-virtual-pipeline-stage"),
+        {"--num-layers-per-virtual-pipeline-stage " + config::join(divisors_of(share), " or ")});
     return 0;
   }
   if (stages && *stages > 0) {
     if (share % *stages == 0) return *stages;
-    run.draft.refuse(all + "which do not divide by " + text(*stages) + " virtual stages",
+    run.draft.refuse(all + "which do not divide by " + std::to_string(*stages) + " virtual stages",
                      run.args.where("num-virtual-stages-per-pipeline-rank"),
                      {"virtual stages: " + config::join(divisors_of(share), " or ")});
     return 0;
@@ -90,7 +91,7 @@ std::int64_t virtual_stages(MegatronRun& run, std::int64_t share) {
 
 void set_stages(MegatronRun& run, const std::vector<std::int64_t>& counts, const std::string& origin) {
   std::vector<std::string> items;
-  for (const std::int64_t count : counts) items.push_back(text(count));
+  for (const std::int64_t count : counts) items.push_back(std::to_string(count));
   run.draft.set("plan.layout", "[" + config::join(items) + "]", origin);
 }
 
@@ -110,8 +111,9 @@ void split_with_ends(MegatronRun& run) {
   const std::string flag = first ? "decoder-first-pipeline-num-layers" : "decoder-last-pipeline-num-layers";
   const bool divides = run.pp > ends ? rest > 0 && rest % (run.pp - ends) == 0 : rest == 0;
   if (!divides || first == 0 || last == 0) {
-    run.draft.refuse(text(rest) + " of " + text(run.layers) + " layers are left for " + text(run.pp - ends) +
-                         " of --pipeline-model-parallel-size " + text(run.pp) + " ranks, and do not divide",
+    run.draft.refuse(std::to_string(rest) + " of " + std::to_string(run.layers) + " layers are left for " +
+                         std::to_string(run.pp - ends) + " of --pipeline-model-parallel-size " +
+                         std::to_string(run.pp) + " ranks, and do not divide",
                      run.args.where(flag), ways_to_split(run.layers, run.pp));
     return;
   }
@@ -126,8 +128,8 @@ void split_with_ends(MegatronRun& run) {
     for (const std::int64_t count : ranks) counts.push_back(count / vp);
   }
   if (ranks.front() % vp != 0 || ranks.back() % vp != 0) {
-    run.draft.refuse(text(ranks.front()) + " layers of the first rank and " + text(ranks.back()) +
-                         " of the last do not divide by " + text(vp) + " virtual stages",
+    run.draft.refuse(std::to_string(ranks.front()) + " layers of the first rank and " + std::to_string(ranks.back()) +
+                         " of the last do not divide by " + std::to_string(vp) + " virtual stages",
                      run.args.where(flag));
     return;
   }
@@ -140,9 +142,10 @@ void split_evenly(MegatronRun& run) {
   const bool loss = run.args.on("account-for-loss-in-pipeline-split");
   const std::int64_t counted = run.layers + (embedding ? 1 : 0) + (loss ? 1 : 0);
   if (counted % run.pp != 0) {
-    run.draft.refuse(text(run.layers) + " layers" + (counted > run.layers ? " (" + text(counted) + " counted)" : "") +
-                         " do not divide by --pipeline-model-parallel-size " + text(run.pp) +
-                         ": the pipeline would lose " + text(counted % run.pp),
+    run.draft.refuse(std::to_string(run.layers) + " layers" +
+                         (counted > run.layers ? " (" + std::to_string(counted) + " counted)" : "") +
+                         " do not divide by --pipeline-model-parallel-size " + std::to_string(run.pp) +
+                         ": the pipeline would lose " + std::to_string(counted % run.pp),
                      run.args.where("num-layers"), ways_to_split(run.layers, run.pp));
     return;
   }

@@ -11,12 +11,10 @@
 namespace stepcast::imports {
 namespace {
 
-std::string text(std::int64_t value) { return std::to_string(value); }
-
 std::string divisors_below(std::int64_t value, std::int64_t limit) {
   std::vector<std::string> divisors;
   for (std::int64_t d = 1; d <= std::min<std::int64_t>({value, limit, 4096}); ++d) {
-    if (value % d == 0) divisors.push_back(text(d));
+    if (value % d == 0) divisors.push_back(std::to_string(d));
   }
   return config::join(divisors, ", ");
 }
@@ -25,17 +23,19 @@ void judge_world(MegatronRun& run) {
   if (run.world == 0) return;
   const std::int64_t ranks = run.tp * run.cp * run.pp;
   if (run.world % ranks != 0) {
-    run.draft.refuse("a world of " + text(run.world) + " does not divide by tensor * context * pipeline = " +
-                         text(run.tp) + " * " + text(run.cp) + " * " + text(run.pp) + " = " + text(ranks),
+    run.draft.refuse("a world of " + std::to_string(run.world) +
+                         " does not divide by tensor * context * pipeline = " + std::to_string(run.tp) + " * " +
+                         std::to_string(run.cp) + " * " + std::to_string(run.pp) + " = " + std::to_string(ranks),
                      run.args.where("tensor-model-parallel-size"),
-                     {"a world of " + text((run.world / ranks + 1) * ranks) + ", or other degrees"});
+                     {"a world of " + std::to_string((run.world / ranks + 1) * ranks) + ", or other degrees"});
   }
   const std::int64_t expert_ranks = run.etp * run.ep * run.pp;
   if (run.experts > 0 && run.world % expert_ranks != 0) {
-    run.draft.refuse("a world of " + text(run.world) + " does not divide by expert-tensor * expert * pipeline = " +
-                         text(run.etp) + " * " + text(run.ep) + " * " + text(run.pp) + " = " + text(expert_ranks),
+    run.draft.refuse("a world of " + std::to_string(run.world) +
+                         " does not divide by expert-tensor * expert * pipeline = " + std::to_string(run.etp) + " * " +
+                         std::to_string(run.ep) + " * " + std::to_string(run.pp) + " = " + std::to_string(expert_ranks),
                      run.args.where("expert-model-parallel-size"),
-                     {"a world of " + text((run.world / expert_ranks + 1) * expert_ranks)});
+                     {"a world of " + std::to_string((run.world / expert_ranks + 1) * expert_ranks)});
   }
 }
 
@@ -54,61 +54,67 @@ void judge_batch(MegatronRun& run) {
   const std::int64_t step = run.micro_batch * dp;
   if (run.global_batch % step == 0) return;
   const std::int64_t below = run.global_batch / step * step;
-  std::vector<std::string> help{"--global-batch-size " + (below > 0 ? text(below) + " or " : "") + text(below + step) +
-                                "; " + text(step * run.pp) + " gives every one of the " + text(run.pp) +
-                                " stages a microbatch"};
+  std::vector<std::string> help{"--global-batch-size " + (below > 0 ? std::to_string(below) + " or " : "") +
+                                std::to_string(below + step) + "; " + std::to_string(step * run.pp) +
+                                " gives every one of the " + std::to_string(run.pp) + " stages a microbatch"};
   const std::int64_t fitting = fitting_dp(run);
-  help.push_back("a world of " + text(fitting * run.tp * run.cp * run.pp) + ": data parallel " + text(fitting));
-  run.draft.refuse("--global-batch-size " + text(run.global_batch) +
-                       " does not divide by --micro-batch-size * dp = " + text(run.micro_batch) + " * " + text(dp) +
-                       " = " + text(step) + ": remainder " + text(run.global_batch % step),
+  help.push_back("a world of " + std::to_string(fitting * run.tp * run.cp * run.pp) + ": data parallel " +
+                 std::to_string(fitting));
+  run.draft.refuse("--global-batch-size " + std::to_string(run.global_batch) +
+                       " does not divide by --micro-batch-size * dp = " + std::to_string(run.micro_batch) + " * " +
+                       std::to_string(dp) + " = " + std::to_string(step) + ": remainder " +
+                       std::to_string(run.global_batch % step),
                    run.args.where("global-batch-size"), std::move(help));
 }
 
 void judge_shape(MegatronRun& run) {
   if (run.heads > 0 && run.heads % run.tp != 0) {
-    run.draft.refuse(
-        "--num-attention-heads " + text(run.heads) + " does not divide by --tensor-model-parallel-size " + text(run.tp),
-        run.args.where("num-attention-heads"),
-        {"--tensor-model-parallel-size " + divisors_below(run.heads, run.heads)});
+    run.draft.refuse("--num-attention-heads " + std::to_string(run.heads) +
+                         " does not divide by --tensor-model-parallel-size " + std::to_string(run.tp),
+                     run.args.where("num-attention-heads"),
+                     {"--tensor-model-parallel-size " + divisors_below(run.heads, run.heads)});
   }
   const bool replicates = run.groups > 0 && run.tp % run.groups == 0;
   const bool grouped = run.groups != run.heads;  // else said of the heads
   if (grouped && run.groups > 0 && run.groups % run.tp != 0 && !replicates) {
-    run.draft.refuse("--num-query-groups " + text(run.groups) +
+    run.draft.refuse("--num-query-groups " + std::to_string(run.groups) +
                          " is neither a multiple nor a divisor of "
                          "--tensor-model-parallel-size " +
-                         text(run.tp),
+                         std::to_string(run.tp),
                      run.args.where("num-query-groups"),
                      {"--tensor-model-parallel-size " + divisors_below(run.groups, run.groups)});
   }
   const bool channels = run.args.find("kv-channels") != nullptr;
   if (run.heads > 0 && run.hidden % run.heads != 0 && !channels) {
-    run.draft.refuse(
-        "--hidden-size " + text(run.hidden) + " does not divide by --num-attention-heads " + text(run.heads),
-        run.args.where("hidden-size"), {"state --kv-channels, or other sizes"});
+    run.draft.refuse("--hidden-size " + std::to_string(run.hidden) + " does not divide by --num-attention-heads " +
+                         std::to_string(run.heads),
+                     run.args.where("hidden-size"), {"state --kv-channels, or other sizes"});
   }
   if (run.cp > 1 && run.sequence > 0 && run.sequence % (2 * run.cp) != 0) {
-    run.draft.refuse(
-        "--seq-length " + text(run.sequence) + " does not divide by 2 * --context-parallel-size = " + text(2 * run.cp),
-        run.args.where("seq-length"));
+    run.draft.refuse("--seq-length " + std::to_string(run.sequence) +
+                         " does not divide by 2 * --context-parallel-size = " + std::to_string(2 * run.cp),
+                     run.args.where("seq-length"));
   }
   const auto positions = run.args.integer("max-position-embeddings");
   if (positions && *positions < run.sequence) {
-    run.draft.refuse("--max-position-embeddings " + text(*positions) + " is below --seq-length " + text(run.sequence),
-                     run.args.where("max-position-embeddings"), {"--max-position-embeddings " + text(run.sequence)});
+    run.draft.refuse("--max-position-embeddings " + std::to_string(*positions) + " is below --seq-length " +
+                         std::to_string(run.sequence),
+                     run.args.where("max-position-embeddings"),
+                     {"--max-position-embeddings " + std::to_string(run.sequence)});
   }
 }
 
 void judge_experts(MegatronRun& run) {
   if (run.ep > 1 && run.experts == 0 && run.draft.request().model.empty()) {
-    run.draft.refuse("--expert-model-parallel-size " + text(run.ep) + " needs --num-experts",
-                     run.args.where("expert-model-parallel-size"), {"--num-experts N, a multiple of " + text(run.ep)});
+    run.draft.refuse("--expert-model-parallel-size " + std::to_string(run.ep) + " needs --num-experts",
+                     run.args.where("expert-model-parallel-size"),
+                     {"--num-experts N, a multiple of " + std::to_string(run.ep)});
   }
   if (run.experts > 0 && run.experts % run.ep != 0) {
-    run.draft.refuse(
-        "--num-experts " + text(run.experts) + " does not divide by --expert-model-parallel-size " + text(run.ep),
-        run.args.where("num-experts"), {"--expert-model-parallel-size " + divisors_below(run.experts, run.experts)});
+    run.draft.refuse("--num-experts " + std::to_string(run.experts) +
+                         " does not divide by --expert-model-parallel-size " + std::to_string(run.ep),
+                     run.args.where("num-experts"),
+                     {"--expert-model-parallel-size " + divisors_below(run.experts, run.experts)});
   }
 }
 
@@ -155,8 +161,9 @@ void judge_recompute(MegatronRun& run) {
                    "saved activations spread over tensor-parallel ranks",
                    run.args.where("distribute-saved-activations"));
   if (run.tp == 1 || granularity != "full") {
-    run.draft.refuse("--distribute-saved-activations needs --tensor-model-parallel-size above 1 (" + text(run.tp) +
-                         ") and --recompute-granularity full (" + (granularity.empty() ? "none" : granularity) + ")",
+    run.draft.refuse("--distribute-saved-activations needs --tensor-model-parallel-size above 1 (" +
+                         std::to_string(run.tp) + ") and --recompute-granularity full (" +
+                         (granularity.empty() ? "none" : granularity) + ")",
                      run.args.where("distribute-saved-activations"));
   }
 }
@@ -167,9 +174,9 @@ void judge_weight_shards(MegatronRun& run) {
   const Location where = run.args.where("tensor-parallel-num-weight-shards");
   run.draft.ignore(where.field, Reason::kNotSupported, "weight sharding beside tensor parallelism", where);
   if (*shards % run.tp == 0) return;
-  run.draft.refuse("--tensor-parallel-num-weight-shards " + text(*shards) +
-                       " is not a multiple of --tensor-model-parallel-size " + text(run.tp),
-                   where, {"a multiple of " + text(run.tp)});
+  run.draft.refuse("--tensor-parallel-num-weight-shards " + std::to_string(*shards) +
+                       " is not a multiple of --tensor-model-parallel-size " + std::to_string(run.tp),
+                   where, {"a multiple of " + std::to_string(run.tp)});
 }
 
 }  // namespace

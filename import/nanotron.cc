@@ -11,7 +11,7 @@
 namespace stepcast::imports {
 namespace {
 
-constexpr std::array kKnown = std::to_array<KnownName>({
+constexpr std::array kNanotronNames = std::to_array<KnownName>({
     {"checkpoints.", Reason::kNoInfluence, ""},
     {"data-stages", Reason::kNoInfluence, ""},
     {"general.", Reason::kNoInfluence, ""},
@@ -59,7 +59,7 @@ class NanotronTranslator {
     take_batch();
     take_training();
     judge();
-    args_.ignore_rest(kKnown);
+    args_.ignore_rest(kNanotronNames);
   }
 
  private:

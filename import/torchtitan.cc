@@ -12,72 +12,12 @@
 #include "import/arguments.h"
 #include "import/formats.h"
 #include "import/launch.h"
+#include "import/torchtitan_names.h"
 
 namespace stepcast::imports {
 namespace {
 
 using Names = std::vector<std::string_view>;
-
-struct Flavor {
-  std::string_view model;
-  std::string_view flavor;
-  std::string_view preset;
-};
-constexpr std::array kFlavors = std::to_array<Flavor>({
-    {"llama3", "8B", "llama-3.1-8b"},
-    {"llama3", "70B", "llama-3.1-70b"},
-    {"llama3", "405B", "llama-3.1-405b"},
-    {"llama2", "7B", "llama-2-7b"},
-    {"llama2", "13B", "llama-2-13b"},
-    {"llama2", "70B", "llama-2-70b"},
-});
-
-struct ScheduleName {
-  std::string_view torch;
-  std::string_view schedule;
-  std::int64_t stages;  // of a rank
-};
-constexpr std::array kSchedules = std::to_array<ScheduleName>({{"1F1B", "1f1b", 1},
-                                                               {"GPipe", "gpipe", 1},
-                                                               {"Interleaved1F1B", "interleaved_1f1b", 2},
-                                                               {"LoopedBFS", "looped_bfs", 2},
-                                                               {"InterleavedZeroBubble", "interleaved_zb", 2},
-                                                               {"ZBVZeroBubble", "zb_v", 2},
-                                                               {"DualPipeV", "dualpipe_v", 2}});
-
-constexpr std::array kKnown = std::to_array<KnownName>({
-    {"training.enable-cpu-offload", Reason::kNotSupported, "parameters in host memory"},
-    {"training.", Reason::kNoInfluence, ""},
-    {"parallelism.pipeline-parallel-split-points", Reason::kNotSupported, "stages cut at stated layers"},
-    {"parallelism.pipeline-parallel-schedule-csv", Reason::kNotSupported, "a schedule from a file"},
-    {"parallelism.pipeline-parallel-first-stage-less-layers", Reason::kNotSupported, "shorter first stages"},
-    {"parallelism.pipeline-parallel-last-stage-less-layers", Reason::kNotSupported, "shorter last stages"},
-    {"parallelism.disable-loss-parallel", Reason::kNotSupported, "a loss that is not split over tp"},
-    {"parallelism.context-parallel-rotate-method", Reason::kNoInfluence, ""},
-    {"parallelism.enable-compiled-autograd", Reason::kNoInfluence, ""},
-    {"parallelism.module-fqns-per-model-part", Reason::kNotSupported, "stages cut at stated modules"},
-    {"parallelism.spmd-backend", Reason::kNoInfluence, ""},
-    {"activation-checkpoint.memory-budget", Reason::kNotSupported, "a memory budget"},
-    {"activation-checkpoint.", Reason::kNoInfluence, ""},
-    {"compile.", Reason::kNoInfluence, ""},
-    {"float8.", Reason::kNotSupported, "details of float8"},
-    {"quantize.", Reason::kNotSupported, "details of quantisation"},
-    {"mx.", Reason::kNotSupported, "details of quantisation"},
-    {"optimizer.early-step-in-backward", Reason::kNotSupported, "an optimizer step inside the backward pass"},
-    {"optimizer.", Reason::kNoInfluence, ""},
-    {"job.", Reason::kNoInfluence, ""},
-    {"model.", Reason::kNoInfluence, ""},
-    {"profiling.", Reason::kNoInfluence, ""},
-    {"metrics.", Reason::kNoInfluence, ""},
-    {"lr-scheduler.", Reason::kNoInfluence, ""},
-    {"checkpoint.", Reason::kNoInfluence, ""},
-    {"comm.", Reason::kNoInfluence, ""},
-    {"validation.", Reason::kNoInfluence, ""},
-    {"memory-estimation.", Reason::kNoInfluence, ""},
-    {"experimental.", Reason::kNoInfluence, ""},
-    {"fault-tolerance.", Reason::kNoInfluence, ""},
-    {"debug.", Reason::kNoInfluence, ""},
-});
 
 class TorchtitanTranslator {
  public:
@@ -94,7 +34,7 @@ class TorchtitanTranslator {
     take_recompute();
     take_stack();
     judge_heads();
-    std::vector<KnownName> known(kKnown.begin(), kKnown.end());
+    std::vector<KnownName> known(kTorchtitanNames.begin(), kTorchtitanNames.end());
     for (KnownName& name : known) {
       if (!float8_ && name.beginning == "float8.") name = {"float8.", Reason::kNoInfluence, ""};
     }
@@ -128,7 +68,7 @@ class TorchtitanTranslator {
     const std::string config = args_.word("config").value_or("");
     args_.find("module");
     if (draft_.take_requested_model()) return;
-    for (const Flavor& known : kFlavors) {
+    for (const TorchtitanFlavor& known : kTorchtitanFlavors) {
       std::string function = std::string(known.model) + "_" + std::string(known.flavor);  // llama3_8b
       std::transform(function.begin(), function.end(), function.begin(),
                      [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
@@ -199,11 +139,11 @@ class TorchtitanTranslator {
     const auto per_stage = args_.integer("parallelism.pipeline-parallel-layers-per-stage");
     if (pp_ == 1) return;
     const std::string torch = text.value_or("1F1B");
-    const auto known =
-        std::find_if(kSchedules.begin(), kSchedules.end(), [&](const ScheduleName& s) { return s.torch == torch; });
-    if (known == kSchedules.end()) {
+    const auto known = std::find_if(kTorchtitanSchedules.begin(), kTorchtitanSchedules.end(),
+                                    [&](const TorchtitanSchedule& s) { return s.torch == torch; });
+    if (known == kTorchtitanSchedules.end()) {
       std::vector<std::string> names;
-      for (const ScheduleName& schedule : kSchedules) names.emplace_back(schedule.torch);
+      for (const TorchtitanSchedule& schedule : kTorchtitanSchedules) names.emplace_back(schedule.torch);
       draft_.refuse("no schedule is called " + config::printable(torch), args_.where(name), {config::join(names)});
       return;
     }

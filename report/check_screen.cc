@@ -51,28 +51,19 @@ std::string check_screen(const plan::ReadScenario& read, bool show_config) {
   std::string text;
   if (read.violations.empty()) {
     text = fmt::format("OK  {} is valid\n", read.scenario.name);
-    text += wrapped("plan", 9, plan_text(read.scenario));
-    text += wrapped("layout", 9, plan::layout_text(read.scenario.plan.layout));
-    text += wrapped("memory", 9, "not judged here: see simulate");
+    text += wrapped("plan", kLabelWidth, plan_text(read.scenario));
+    text += wrapped("layout", kLabelWidth, plan::layout_text(read.scenario.plan.layout));
+    text += wrapped("memory", kLabelWidth, "not judged here: see simulate");
   } else {
     text = problems_block(read);
   }
-  for (const std::string& warning : read.warnings) text += wrapped("warning", 9, warning);
-  for (const std::string& note : read.notes) text += wrapped("note", 9, note);
+  for (const std::string& warning : read.warnings) text += wrapped("warning", kLabelWidth, warning);
+  for (const std::string& note : read.notes) text += wrapped("note", kLabelWidth, note);
   if (show_config) text += config_block(read);
   return text;
 }
 
 std::string check_json(const plan::ReadScenario& read) {
-  Json violations = Json::array();
-  for (const Problem& p : read.violations) {
-    violations.push_back({{"kind", p.kind == ErrorKind::kUnsupported ? "unsupported" : "input"},
-                          {"message", p.message},
-                          {"file", p.where.file},
-                          {"line", p.where.line},
-                          {"field", p.where.field},
-                          {"help", p.help}});
-  }
   Json config = Json::array();
   for (const plan::ConfigValue& v : read.values) {
     config.push_back({{"field", v.field}, {"value", v.value}, {"origin", v.origin}});
@@ -80,7 +71,7 @@ std::string check_json(const plan::ReadScenario& read) {
   const Json json = {{"schema", "stepcast/check/1"},
                      {"scenario", read.scenario.name},
                      {"valid", read.violations.empty()},
-                     {"violations", violations},
+                     {"violations", problems_json(read.violations)},
                      {"warnings", read.warnings},
                      {"notes", read.notes},
                      {"config", config}};

@@ -9,6 +9,19 @@ std::string to_text(const Json& json) { return json.dump(2, ' ', false, Json::er
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
+Json problems_json(const std::vector<Problem>& problems) {
+  Json list = Json::array();
+  for (const Problem& p : problems) {
+    list.push_back({{"kind", p.kind == ErrorKind::kUnsupported ? "unsupported" : "input"},
+                    {"message", p.message},
+                    {"file", p.where.file},
+                    {"line", p.where.line},
+                    {"field", p.where.field},
+                    {"help", p.help}});
+  }
+  return list;
+}
+
 Json class_bytes_json(const program::ClassBytes& bytes) {
   Json json = Json::object();
   for (std::size_t c = 0; c < bytes.size(); ++c) {

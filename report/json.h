@@ -1,11 +1,13 @@
-// What the JSON outputs share. Only .cc files of report/ include this: the JSON library is heavy.
+// What the JSON outputs share. Only .cc files include this: the JSON library is heavy.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "base/error.h"
 #include "program/lifetimes.h"
 
 namespace stepcast::report {
@@ -18,6 +20,9 @@ std::string to_text(const Json& json);
 
 // 16 hexadecimal digits.
 std::string hex(std::uint64_t value);
+
+// [{kind, message, file, line, field, help}]; kind is "unsupported" or "input".
+Json problems_json(const std::vector<Problem>& problems);
 
 // {"weights": bytes, ..., "comm": bytes}.
 Json class_bytes_json(const program::ClassBytes& bytes);

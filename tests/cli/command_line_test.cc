@@ -11,7 +11,6 @@
 namespace stepcast::cli {
 namespace {
 
-const char* const kTiny = "scenarios/runs/tiny-llama-tp2-pp2.yaml";
 struct ExitCase {
   std::string arguments;
   int code;
@@ -92,6 +91,9 @@ TEST(CommandLine, KeepsItsExitCodes) {
       {"import megatron tests/import/cases/D10.sh --define =1", 2},
       {"import megatron none.sh", 3},
       {"import megatron tests/import/cases/D01.sh", 3},
+      {"import megatron tests/import/cases/D10.sh --set foo.bar=1", 3},
+      {"import megatron tests/import/cases/D10.sh --set plan.pp=5", 1},
+      {"import megatron tests/import/cases/D10.sh --cluster hgx-h10O", 3},
       {"import megatron tests/import/cases/D10.sh --out /nonexistent/run.yaml", 5},
       {"frobnicate", 2},
       {"simulate", 2},
@@ -416,7 +418,7 @@ TEST(Simulate, SaysWhatAModelNeeds) {
 }
 
 TEST(Simulate, KeepsItsScreenWithinItsColumns) {
-  for (const char* scenario : {kTiny, kEight}) {
+  for (const std::string& scenario : {kTiny, kEight}) {
     const ProgramRun run = stepcast(std::string("simulate ") + scenario);
     EXPECT_EQ(run.exit_code, 0) << run.err;
     std::istringstream lines(run.out);
