@@ -70,8 +70,8 @@ std::string calibrations_table(const CalibrationList& list) {
 std::string calibration_screen(const CalibrationEntry& entry) {
   const sim::Calibration& c = entry.calibration;
   std::string text = fmt::format("{}: {} constants, {}\n", entry.name, c.constants.size(), entry.file);
-  text += wrapped("devices", 9, joined(c.devices, ", "));
-  text += wrapped("stack", 9, c.stack) + "\n";
+  text += wrapped("devices", kLabelWidth, joined(c.devices, ", "));
+  text += wrapped("stack", kLabelWidth, c.stack) + "\n";
   std::size_t width = 8;
   for (const sim::CalibrationConstant& constant : c.constants) width = std::max(width, constant.name.size());
   for (const sim::CalibrationConstant& constant : c.constants) {

@@ -12,7 +12,7 @@ namespace {
 using Row = std::vector<std::string>;
 
 // By column: words, the others are numbers.
-std::vector<bool> word_columns() { return {true, true, false, false, false, false, true, true, true}; }
+std::vector<bool> hardware_word_columns() { return {true, true, false, false, false, false, true, true, true}; }
 
 std::string number(double value) { return value == 0 ? "-" : fmt::format("{:.4g}", value); }
 
@@ -62,7 +62,7 @@ Row row_of(const HardwareEntry& entry) {
 std::string hardware_table(const HardwareList& list) {
   std::vector<Row> rows = {{"cluster", "GPU", "bf16", "fp8", "GiB", "TB/s", "scale-up", "NICs", "fabric"}};
   for (const HardwareEntry& entry : list.entries) rows.push_back(row_of(entry));
-  std::string text = aligned_rows(rows, word_columns());
+  std::string text = aligned_rows(rows, hardware_word_columns());
   for (const UnreadableHardware& file : list.unreadable)
     text += wrapped(file.name + " is unreadable:", 2, file.problem);
   text += '\n';

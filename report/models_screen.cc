@@ -14,7 +14,9 @@ namespace {
 using Row = std::vector<std::string>;
 
 // By column: words, the others are numbers.
-std::vector<bool> word_columns() { return {true, true, false, false, false, false, true, false, true, false, true}; }
+std::vector<bool> model_word_columns() {
+  return {true, true, false, false, false, false, true, false, true, false, true};
+}
 
 std::string billions(std::int64_t count) { return significant(static_cast<double>(count) * 1e-9, 4); }
 
@@ -160,7 +162,7 @@ std::string models_table(const ModelList& list) {
   std::vector<Row> rows = {
       {"model", "type", "total", "active", "layers", "hidden", "heads", "ffn", "experts", "vocab", "simulated"}};
   for (const ModelEntry& entry : list.entries) rows.push_back(row_of(entry));
-  std::string text = aligned_rows(rows, word_columns());
+  std::string text = aligned_rows(rows, model_word_columns());
   for (const UnreadableModel& file : list.unreadable) {
     text += wrapped(file.name + " is unreadable:", 2, file.problem);
   }

@@ -18,7 +18,6 @@
 namespace stepcast::report {
 namespace {
 
-constexpr std::size_t kIndent = 9;
 // A kind of time that costs more than this share of the step is worth a line of its own.
 constexpr double kWorthALine = 0.1;
 
@@ -115,17 +114,17 @@ std::string evidence_text(const SimulationReport& r) {
 std::string subject_block(const SimulationReport& r) {
   const plan::Scenario& s = r.scenario;
   std::string text =
-      wrapped("model", kIndent,
+      wrapped("model", kLabelWidth,
               fmt::format("{}  {} params  {}FLOP/token full, {}FLOP causal  peak {} dense {}", s.model.name,
                           scaled_count(static_cast<double>(r.parameters), "B"),
                           scaled_count(r.flops_per_token.full, "G"), scaled_count(r.flops_per_token.causal, "G"),
                           rate_text(r.peak_tflops, 4), program::to_string(s.training.compute)));
-  text += wrapped("cluster", kIndent, cluster_text(s));
-  text += wrapped("plan", kIndent, plan_text(s));
-  text += wrapped("layout", kIndent,
+  text += wrapped("cluster", kLabelWidth, cluster_text(s));
+  text += wrapped("plan", kLabelWidth, plan_text(s));
+  text += wrapped("layout", kLabelWidth,
                   fmt::format("{}   framework {}   calibration {} ({} constants)", plan::layout_text(s.plan.layout),
                               to_string(s.framework), r.calibration.name, r.calibration.constants));
-  return text + wrapped("evidence", kIndent, evidence_text(r));
+  return text + wrapped("evidence", kLabelWidth, evidence_text(r));
 }
 
 std::string jitter_text(const SimulationReport& r) {
@@ -203,14 +202,14 @@ std::string remedy_block(const SimulationReport& r) {
 
 std::string notes_block(const SimulationReport& r) {
   std::string text;
-  if (r.jitter) text += wrapped("jitter", kIndent, jitter_text(r));
+  if (r.jitter) text += wrapped("jitter", kLabelWidth, jitter_text(r));
   text += r.memory.verdict == Verdict::kOom ? remedy_block(r) : change_block(r);
   if (r.job) {
     const bool fits = r.memory.verdict != Verdict::kOom;
-    text += wrapped("job", kIndent, (fits ? "" : "if it fitted: ") + job_text(*r.job));
+    text += wrapped("job", kLabelWidth, (fits ? "" : "if it fitted: ") + job_text(*r.job));
   }
-  for (const std::string& warning : r.warnings) text += wrapped("warning", kIndent, warning);
-  if (r.hfu < r.mfu.full) text += wrapped("note", kIndent, kHfuConvention);
+  for (const std::string& warning : r.warnings) text += wrapped("warning", kLabelWidth, warning);
+  if (r.hfu < r.mfu.full) text += wrapped("note", kLabelWidth, kHfuConvention);
   text += wrapped("not modelled:", 14, joined(r.not_modelled, "; "));
   text += fmt::format("ranks {} in {} class{}, {}{} ops   fingerprint {:016x}\n", format_count(r.ranks), r.rank_classes,
                       r.rank_classes == 1 ? "" : "es",

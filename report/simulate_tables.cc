@@ -209,7 +209,7 @@ std::string side_by_side(const std::vector<std::string>& left, const std::vector
 std::string device_line(const MemoryReport& m) {
   if (m.device_bytes == m.allocated_bytes) return "";
   return wrapped(
-      "device", 9,
+      "device", kLabelWidth,
       fmt::format("~{} of {}: allocated {}, fragmentation {} ({}), context {}, workspaces {}, NCCL buffers {}",
                   memory_text(m.device_bytes), memory_text(m.capacity_bytes), memory_text(m.allocated_bytes),
                   memory_text(m.reserved_bytes - m.allocated_bytes), percent(m.fragmentation),
@@ -242,7 +242,7 @@ std::string network_and_memory_block(const SimulationReport& r) {
     tensors.push_back(fmt::format("{} x{} {}", t.name, t.count, memory_text(t.bytes)));
   }
   return side_by_side(network_lines(r), memory_lines(r)) +
-         wrapped("at peak", 9, r.memory.peak_path + ":  " + joined(tensors, ",  ")) + device_line(r.memory);
+         wrapped("at peak", kLabelWidth, r.memory.peak_path + ":  " + joined(tensors, ",  ")) + device_line(r.memory);
 }
 
 }  // namespace stepcast::report

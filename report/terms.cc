@@ -12,8 +12,6 @@
 namespace stepcast::report {
 namespace {
 
-constexpr std::size_t kIndent = 9;
-
 // Small letters, without what separates words.
 std::string plain(std::string_view text) {
   std::string letters;
@@ -67,9 +65,9 @@ std::vector<std::string> nearest_terms(std::string_view name) {
 
 std::string term_screen(const Term& term) {
   std::string text = std::string(term.name) + "\n\n" + wrapped("", 0, term.meaning);
-  if (!term.formula.empty()) text += wrapped("formula", kIndent, term.formula);
-  text += wrapped("source", kIndent, term.source);
-  if (!term.aliases.empty()) text += wrapped("also", kIndent, joined(aliases_of(term), ", "));
+  if (!term.formula.empty()) text += wrapped("formula", kLabelWidth, term.formula);
+  text += wrapped("source", kLabelWidth, term.source);
+  if (!term.aliases.empty()) text += wrapped("also", kLabelWidth, joined(aliases_of(term), ", "));
   return text;
 }
 

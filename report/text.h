@@ -28,6 +28,8 @@ struct TimeUnit {
 };
 TimeUnit time_unit_for(double seconds);
 
+inline constexpr std::size_t kLabelWidth = 9;  // of screens whose lines start with a word such as "memory"
+
 // Breaks `text` at spaces so that no line exceeds the columns; the first line starts with `label`, padded to `indent`,
 // the others with spaces. Ends in a newline.
 std::string wrapped(std::string_view label, std::size_t indent, std::string_view text);

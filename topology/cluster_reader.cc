@@ -13,8 +13,6 @@ namespace {
 
 // Device numbers are int32 and plans are limited to 2^24 ranks.
 constexpr std::int32_t kMaxDevicesPerNode = 65536;
-// Above the largest byte and FLOP rates that work over rate can take in 128 bits.
-constexpr double kMaxRate = 9e18;
 
 class ClusterReader {
  public:

@@ -18,7 +18,6 @@ constexpr std::int32_t kUnitNodes = 32;
 // 46 to 49 of 50 GB/s for ConnectX-7 NDR (NVIDIA/nccl-tests issues 290 and 319).
 constexpr double kNicEfficiency = 0.92;
 constexpr std::int32_t kRoceQueuePairs = 4;
-constexpr double kMaxRate = 9e18;
 constexpr double kMaxLatency = 1;  // second
 
 // The kind of that name.

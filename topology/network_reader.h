@@ -6,6 +6,9 @@
 
 namespace stepcast::topology {
 
+// Above the largest byte and FLOP rates that work over rate can take in 128 bits.
+inline constexpr double kMaxRate = 9e18;  // per second
+
 namespace proto {
 class Cluster;
 }  // namespace proto

@@ -61,15 +61,15 @@ void fingerprint(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(program::fingerprint(p));
 }
 
-constexpr std::int64_t kRanks = 16384;
-constexpr std::int64_t kManyRanks = 131072;
+constexpr std::int64_t kLargeProgram = 16384;
+constexpr std::int64_t kLargestProgram = 131072;
 
 // The check uses threads: what a user waits for is the real time.
-BENCHMARK(lower)->Arg(kRanks)->Arg(kManyRanks)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(check)->Arg(kRanks)->Arg(kManyRanks)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(resolve)->Arg(kRanks)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(lifetimes)->Arg(kRanks)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(fingerprint)->Arg(kRanks)->Arg(kManyRanks)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(lower)->Arg(kLargeProgram)->Arg(kLargestProgram)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(check)->Arg(kLargeProgram)->Arg(kLargestProgram)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(resolve)->Arg(kLargeProgram)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(lifetimes)->Arg(kLargeProgram)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(fingerprint)->Arg(kLargeProgram)->Arg(kLargestProgram)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 }  // namespace
 }  // namespace stepcast::bench

@@ -6,6 +6,7 @@
 
 namespace stepcast::cli {
 
+inline const std::string kTiny = "scenarios/runs/tiny-llama-tp2-pp2.yaml";
 inline const std::string kEight = "scenarios/runs/llama-3.1-8b-h100x8.yaml";  // of the shipped runs the smallest
 
 struct ProgramRun {

@@ -9,7 +9,6 @@
 namespace stepcast::cli {
 namespace {
 
-const std::string kTiny = "scenarios/runs/tiny-llama-tp2-pp2.yaml";
 const std::string kEight = "scenarios/runs/llama-3.1-8b-h100x8.yaml";
 
 std::string set_flags(const nlohmann::json& settings) {

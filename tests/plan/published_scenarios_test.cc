@@ -12,7 +12,7 @@ namespace {
 
 using program::MemoryClass;
 
-ReadScenario read_run(const std::string& name, const std::vector<std::string>& settings = {}) {
+ReadScenario read_valid_run(const std::string& name, const std::vector<std::string>& settings = {}) {
   config::ScenarioSource source;
   source.file = std::string(STEPCAST_SOURCE_DIR) + "/scenarios/runs/" + name;
   for (const std::string& setting : settings) source.settings.push_back(config::parse_setting(setting));
@@ -26,7 +26,7 @@ constexpr const char* kLarge = "llama-3.1-405b-h100x16384.yaml";
 // 126 layers, embedding and loss are 128 parts in 128 virtual stages: stage 0 is the embedding alone, stage 127 the
 // loss alone. Stage s is on rank s mod 16: 7 layers on ranks 0 and 15, 8 on the others. Microbatches: 2048 / 128.
 TEST(PublishedScenarios, Llama405bHasItsPlan) {
-  const Scenario s = read_run(kLarge).scenario;
+  const Scenario s = read_valid_run(kLarge).scenario;
   EXPECT_EQ(s.plan.dp, 128);
   EXPECT_EQ(s.microbatches(), 16);
   EXPECT_EQ(s.cluster.nodes, 2048);
@@ -48,7 +48,7 @@ TEST(PublishedScenarios, Llama405bHasItsPlan) {
 
 // The same 2,048 sequences over half the replicas: 32 microbatches.
 TEST(PublishedScenarios, Llama405bOn8192HasTwiceTheMicrobatches) {
-  const Scenario s = read_run("llama-3.1-405b-h100x8192.yaml").scenario;
+  const Scenario s = read_valid_run("llama-3.1-405b-h100x8192.yaml").scenario;
   EXPECT_EQ(s.name, "llama-3.1-405b-h100x8192");
   EXPECT_EQ(s.plan.dp, 64);
   EXPECT_EQ(s.microbatches(), 32);
@@ -82,7 +82,7 @@ TEST(PublishedScenarios, Llama405bMemoryByHand) {
   const auto of = [](const program::ClassBytes& bytes, MemoryClass c) {
     return static_cast<double>(bytes[static_cast<std::size_t>(c)]);
   };
-  const program::Lifetimes kept = lifetimes(read_run(kLarge).scenario);
+  const program::Lifetimes kept = lifetimes(read_valid_run(kLarge).scenario);
   const double states = of(kept.persistent, MemoryClass::kWeights) + of(kept.persistent, MemoryClass::kGradients) +
                         of(kept.persistent, MemoryClass::kOptimizer);
   const double placeholders = 2 * 398'458'880.0;
@@ -90,7 +90,7 @@ TEST(PublishedScenarios, Llama405bMemoryByHand) {
   EXPECT_NEAR((states - placeholders) / kGiB, 18.1, 0.05);
   const double recomputed = of(kept.class_peak, MemoryClass::kActivations);
   const double whole =
-      of(lifetimes(read_run(kLarge, {"plan.recompute=none"}).scenario).class_peak, MemoryClass::kActivations);
+      of(lifetimes(read_valid_run(kLarge, {"plan.recompute=none"}).scenario).class_peak, MemoryClass::kActivations);
   // Beside the 128 layers one backward pass is under way: its gathered tensors (two of 8192 x 16384 x 2), gradients of
   // gate and up, of the product and of the input (208 + 104 + 32 MiB): below 1 GiB.
   EXPECT_GE(whole, 128 * 533'209'088.0);
@@ -102,11 +102,11 @@ TEST(PublishedScenarios, Llama405bMemoryByHand) {
 }
 
 TEST(PublishedScenarios, Nanotron3bCrossesTheNodeAtTp16) {
-  const Scenario one = read_run("nanotron-3b-h100x8.yaml").scenario;
+  const Scenario one = read_valid_run("nanotron-3b-h100x8.yaml").scenario;
   EXPECT_EQ(one.cluster.nodes, 1);
   EXPECT_EQ(one.microbatches(), 1);
   EXPECT_TRUE(one.model.tied_embeddings);
-  const Scenario two = read_run("nanotron-3b-h100x16.yaml").scenario;
+  const Scenario two = read_valid_run("nanotron-3b-h100x16.yaml").scenario;
   EXPECT_EQ(two.cluster.nodes, 2);
   EXPECT_EQ(two.plan.tp, 16);
   EXPECT_EQ(two.plan.dp, 1);
