@@ -101,6 +101,19 @@ TEST(TorchtitanImport, NamesTheLineOfABrokenFile) {
   EXPECT_EQ(a.problems[0].where.line, 2);
 }
 
+TEST(TorchtitanImport, NamesMisspeltKeysInTheFilesSpelling) {
+  const Answer a = import_text(
+      "torchtitan", "run.toml",
+      "[model]\nname = \"llama3\"\nflavor = \"8B\"\nflavuor = \"70B\"\n[training]\nlocal_batch_sise = 4\nsteps = 10\n",
+      on(8));
+  ASSERT_TRUE(a.problems.empty()) << a.problem_text();
+  const std::string report = import_report(a.imported);
+  for (const char* hint : {"did you mean model.flavor?", "did you mean training.local_batch_size?"}) {
+    EXPECT_NE(report.find(hint), std::string::npos) << report;
+  }
+  EXPECT_EQ(report.find("training.steps"), std::string::npos) << report;
+}
+
 // U+00E9 and U+2028 lie where toml++ 3.3 asks for white space and does not come back.
 TEST(TorchtitanImport, ReadsCharactersOutsideAscii) {
   const std::string start = "[model]\nname = \"llama3\"  # caf\u00e9\nflavor = \"8B\"\n";
