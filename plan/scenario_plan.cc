@@ -213,6 +213,10 @@ class PlanResolver {
   }
 
   void resolve_tp_overlap() {
+    if (given_.overlap().has_tp_comm()) {
+      plan_.overlap_tp_comm = given_.overlap().tp_comm();
+      draft_.record("plan.overlap.tp_comm", bool_text(plan_.overlap_tp_comm), "");
+    }
     if (!given_.overlap().has_tp_input_grad()) return;
     plan_.overlap_tp_input_grad = given_.overlap().tp_input_grad();
     draft_.record("plan.overlap.tp_input_grad", bool_text(plan_.overlap_tp_input_grad), "");
