@@ -44,7 +44,7 @@ std::set<SegmentId> segments_with_parts(const Program& p) {
   return found;
 }
 
-void check_temps(const Segment& s, ProblemList& problems) {
+void check_cut_temps(const Segment& s, ProblemList& problems) {
   std::vector<CutBytes> cuts(s.temps.size());
   for (const Op& op : s.ops) {
     for (const Operand& o : op.operands) {
@@ -127,7 +127,7 @@ class RowPartsCheck {
 void find_mixed_row_parts(const Program& p, ProblemList& problems) {
   const std::set<SegmentId> with_parts = segments_with_parts(p);
   if (with_parts.empty()) return;
-  for (const SegmentId s : with_parts) check_temps(p.segments[s], problems);
+  for (const SegmentId s : with_parts) check_cut_temps(p.segments[s], problems);
   for (const RankProgram& r : p.rank_programs) RowPartsCheck(p, r, problems).run(with_parts);
 }
 

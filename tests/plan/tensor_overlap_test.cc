@@ -103,7 +103,7 @@ Totals totals_of(const program::Program& p, std::int64_t tp) {
       std::vector<program::TensorType> types;
       for (const program::Operand& o : op.operands) types.push_back(s.type_of(o));
       const program::Work work = program::work_of(op, types);
-      t.flops += work.flops.value;
+      t.flops += work.flops.count;
       if (op.stream != Stream::kTp || op.kind == OpKind::kAllReduce) continue;
       const bool message = op.kind == OpKind::kExchange;
       t.messages += message ? 1 : 0;

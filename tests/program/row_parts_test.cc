@@ -77,18 +77,18 @@ TEST(RowParts, AreIndependentOfTheOtherParts) {
 }
 
 // One op of a random program: two accesses to `ring`, each of a part or of the whole.
-struct RandomOp {
+struct RandomUse {
   Stream stream;
   Operand from, to;
 };
 
-std::vector<RandomOp> random_ops(std::uint64_t seed) {
+std::vector<RandomUse> random_uses(std::uint64_t seed) {
   const RandomStream random(seed, "row parts");
-  std::vector<RandomOp> ops;
+  std::vector<RandomUse> ops;
   for (std::uint64_t i = 0; i < 30; ++i) {
     const auto pick = [&](std::uint64_t draw, std::uint64_t n) { return random.integer_at(8 * i + draw, n); };
     constexpr Stream kStreams[] = {Stream::kCompute, Stream::kTp, Stream::kDp};
-    RandomOp op{kStreams[pick(0, 3)], {false, 0, Access::kRead}, {false, 1, Access::kWrite}};
+    RandomUse op{kStreams[pick(0, 3)], {false, 0, Access::kRead}, {false, 1, Access::kWrite}};
     if (pick(1, 4) > 0) op.from = part(op.from, static_cast<std::int64_t>(pick(2, kMembers)));
     if (pick(3, 4) > 0) op.to = part(op.to, static_cast<std::int64_t>(pick(4, kMembers)));
     if (op.from.parts != op.to.parts) op.from.parts = op.to.parts, op.from.before = op.to.before;
@@ -99,12 +99,12 @@ std::vector<RandomOp> random_ops(std::uint64_t seed) {
 }
 
 // The ops over two tensors [3,2]; with an index, every part is a view of the bytes it has at that index.
-std::vector<std::vector<std::uint32_t>> edges_of(const std::vector<RandomOp>& ops, std::optional<std::int64_t> index) {
+std::vector<std::vector<std::uint32_t>> edges_of(const std::vector<RandomUse>& ops, std::optional<std::int64_t> index) {
   ProgramBuilder b("random");
   RankProgramBuilder r("r");
   const BufferId buffers[] = {r.buffer("a", 24, MemoryClass::kActivations, true),
                               r.buffer("b", 24, MemoryClass::kActivations, true)};
-  for (const RandomOp& op : ops) {
+  for (const RandomUse& op : ops) {
     SegmentBuilder s("s");
     std::vector<ViewId> args;
     std::vector<Operand> operands;
@@ -134,7 +134,7 @@ std::vector<std::vector<std::uint32_t>> edges_of(const std::vector<RandomOp>& op
 // What the derivation rests on: at every index the parts lie elsewhere and the same of them overlap.
 TEST(RowParts, HaveTheEdgesOfTheirBytesAtEveryIndex) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    const std::vector<RandomOp> ops = random_ops(seed);
+    const std::vector<RandomUse> ops = random_uses(seed);
     const auto edges = edges_of(ops, std::nullopt);
     for (std::int64_t index = 0; index < kMembers; ++index) EXPECT_EQ(edges, edges_of(ops, index)) << seed << index;
   }
