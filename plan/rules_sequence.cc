@@ -66,8 +66,7 @@ void check_tensor_overlap(RuleContext& c) {
   if (c.plan.tp == 1) {
     c.violate(field, "tp_comm needs sequence parallelism, which needs tp > 1; tp is 1", {"tp_comm: false", "tp 2"});
   } else if (!c.plan.sequence_parallel) {
-    c.violate(field, "tp_comm needs sequence parallelism, which is off",
-              {"sequence_parallel: true", "tp_comm: false"});
+    c.violate(field, "tp_comm needs sequence parallelism, which is off", {"sequence_parallel: true", "tp_comm: false"});
   }
 }
 

@@ -6,8 +6,8 @@ namespace {
 
 using program::in;
 using program::Op;
-using program::OpKind;
 using program::Operand;
+using program::OpKind;
 using program::out;
 using program::part_of;
 using program::Ref;

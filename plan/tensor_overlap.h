@@ -7,6 +7,16 @@
 // multiply and reduce-scatter: each chunk of the product is sent to its owner while the next one is computed, the own
 // one last; the owner sums what arrived in member order, as a reduction in member order would: equal bits.
 // Both move (tp - 1) / tp of the whole, like the collectives they replace.
+//
+// Megatron-LM's --tp-comm-overlap takes Transformer Engine's method for each matmul (initialize_ub of
+// pytorch/module/base.py @0004dbd):
+//   forward of qkv, fc1; input gradient of proj, fc2   ring exchange   here: gather and multiply
+//   forward of proj, fc2                               pipeline        here: multiply and reduce-scatter
+//   input and weight gradients of qkv, fc1             bulk            here: whole, beside those matmuls, in any plan
+// The head and the embedding are none of its layers. The pipeline (four blocks of columns, each reduce-scattered) is
+// replaced by the ring exchange, which it also has for these. Assumed: chunks are multiplied one after another, where
+// Transformer Engine puts them on three streams, so that the last waves of tiles overlap; no two chunks at once
+// (`aggregate`). The user buffers, allocated once there, are temps of the segments here.
 #pragma once
 
 #include <optional>

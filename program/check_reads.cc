@@ -158,7 +158,7 @@ class ReadCheck {
       known[id.value] = true;
       const std::vector<ViewId>& args = r_.calls[call].args;
       const bool sound = !use.in_part && std::all_of(use.needed.begin(), use.needed.end(),
-                                     [&](std::uint16_t slot) { return is_written(args[slot]); });
+                                                     [&](std::uint16_t slot) { return is_written(args[slot]); });
       if (sound) {
         for (const std::uint16_t slot : use.written) add(r_.views[args[slot]], bytes_of(r_.views[args[slot]], {}));
       } else {
@@ -187,8 +187,8 @@ class ReadCheck {
       if (!reported_.insert(view.buffer).second) continue;
       problems_.add(ErrorKind::kInput, "rank program " + r_.name + ", " + op_path(p_, r_, call, op) +
                                            ": reads buffer " + r_.buffers[view.buffer].name +
-                                           " where nothing wrote it (bytes " + std::to_string(bytes.first) +
-                                           " to " + std::to_string(bytes.second) + ")");
+                                           " where nothing wrote it (bytes " + std::to_string(bytes.first) + " to " +
+                                           std::to_string(bytes.second) + ")");
     }
     for (const Operand& o : s.ops[op].operands) {
       if (o.temp || o.access == Access::kRead) continue;

@@ -287,8 +287,8 @@ inline std::vector<TinyPlan> dense_plans() {
 
 inline std::vector<TinyPlan> plan_table() {
   std::vector<TinyPlan> table;
-  for (auto* plans : {degree_plans, sharded_plans, recompute_plans, context_plans, tensor_overlap_plans, gpt_plans,
-                      dense_plans}) {
+  for (auto* plans :
+       {degree_plans, sharded_plans, recompute_plans, context_plans, tensor_overlap_plans, gpt_plans, dense_plans}) {
     for (TinyPlan& p : plans()) table.push_back(std::move(p));
   }
   return table;

@@ -51,21 +51,20 @@ std::vector<std::string> lines_of(const program::Segment& s) {
 
 // The chunk of step s is multiplied while it is sent on and that of step s + 1 arrives.
 TEST(TensorOverlap, GathersRoundTheRingBesideTheMatmul) {
-  EXPECT_EQ(lines_of(segment_with(lowered(true), program::Pass::kForward, "gate_up0")),
-            (std::vector<std::string>{"tp gather1 n gathered1", "compute gate_up0 n w y0",
-                                      "tp gather2 gathered1 gathered2", "compute gate_up1 gathered1 w y1",
-                                      "tp gather3 gathered2 gathered3", "compute gate_up2 gathered2 w y2",
-                                      "compute gate_up3 gathered3 w y3"}));
+  EXPECT_EQ(
+      lines_of(segment_with(lowered(true), program::Pass::kForward, "gate_up0")),
+      (std::vector<std::string>{"tp gather1 n gathered1", "compute gate_up0 n w y0", "tp gather2 gathered1 gathered2",
+                                "compute gate_up1 gathered1 w y1", "tp gather3 gathered2 gathered3",
+                                "compute gate_up2 gathered2 w y2", "compute gate_up3 gathered3 w y3"}));
 }
 
 // The product of the member 1 place on (3 before) is computed first and sent 1 place on; the own one comes last.
 TEST(TensorOverlap, SendsEachChunkOfTheProductToItsOwner) {
   EXPECT_EQ(lines_of(segment_with(lowered(true), program::Pass::kForward, "down0")),
-            (std::vector<std::string>{"compute down1 a3 w product3", "tp scatter1 product3 arrived1",
-                                      "compute down2 a2 w product2", "tp scatter2 product2 arrived2",
-                                      "compute down3 a1 w product1", "tp scatter3 product1 arrived3",
-                                      "compute down0 a0 w arrived0", "compute sum arrived sum",
-                                      "compute residual x sum y"}));
+            (std::vector<std::string>{
+                "compute down1 a3 w product3", "tp scatter1 product3 arrived1", "compute down2 a2 w product2",
+                "tp scatter2 product2 arrived2", "compute down3 a1 w product1", "tp scatter3 product1 arrived3",
+                "compute down0 a0 w arrived0", "compute sum arrived sum", "compute residual x sum y"}));
 }
 
 // The weight gradient reads the gathered gradient, hence the copy of the own rows.

@@ -56,7 +56,8 @@ void travel(SegmentBuilder& s, Ring& r) {
   for (std::int64_t step = 1; step < kMembers; ++step) {
     Op& op = s.op(OpKind::kExchange, Stream::kTp, "pass" + std::to_string(step),
                   {part(in(r.ring), step - 1), part(out(r.ring), step)});
-    op.parts = {{0, true, r.b.role("tp"), 1, Channel::kActivation}, {1, false, r.b.role("tp"), -1, Channel::kActivation}};
+    op.parts = {{0, true, r.b.role("tp"), 1, Channel::kActivation},
+                {1, false, r.b.role("tp"), -1, Channel::kActivation}};
     op.index_role = r.b.role("tp");
     r.copy(s, "use" + std::to_string(step - 1), part(in(r.ring), step - 1), out(r.y));
   }
