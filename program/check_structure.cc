@@ -89,7 +89,7 @@ class StructureCheck {
     for (const Operand& o : op.operands) {
       const bool exists = o.index < (o.temp ? s.temps.size() : s.slots.size());
       require(exists, "an operand names no slot or temp");
-      if (exists && o != Operand{o.temp, o.index, o.access}) check_operand_part(s.whole_type_of(o), o);
+      if (exists && o.names_part()) check_operand_part(s.whole_type_of(o), o);
     }
     if (op.group) check_role(*op.group);
     if (op.index_role) check_role(*op.index_role);

@@ -52,7 +52,7 @@ void add(Hasher& h, const Op& op) {
     h.number(o.temp);
     h.number(o.index);
     h.number(o.access);
-    if (!o.is_part()) continue;
+    if (!o.names_part()) continue;
     h.text("part");
     h.number(o.parts);
     h.number(o.before);

@@ -108,7 +108,7 @@ class Writer {
       put(std::int64_t{o.index});
       put(" ");
       put(to_string(o.access));
-      if (o.is_part()) put(" part(" + std::to_string(o.before) + " " + std::to_string(o.parts) + ")");
+      if (o.names_part()) put(" part(" + std::to_string(o.before) + " " + std::to_string(o.parts) + ")");
       const bool exists = o.index < (o.temp ? s.temps.size() : s.slots.size());
       names += ' ' + (exists ? quoted(o.temp ? s.temps[o.index].name : s.slots[o.index].name) : std::string("?"));
     }

@@ -151,24 +151,16 @@ class Reader {
       if (index > std::numeric_limits<std::uint16_t>::max()) t.fail("an operand index above 65535");
       o.index = static_cast<std::uint16_t>(index);
       o.access = t.one_of<Access>(3, "an access");
-      if (t.accept("part")) read_operand_part(t, o);
+      if (t.accept("part")) {
+        t.expect("(");
+        o.before = t.small_natural();
+        o.parts = t.small_natural();
+        t.expect(")");
+      }
       op.operands.push_back(o);
     }
     while (!t.at_end()) read_attribute(t, op);
     return op;
-  }
-
-  static std::uint16_t short_natural(TokenReader& t, const char* what) {
-    const std::uint32_t n = t.natural();
-    if (n > std::numeric_limits<std::uint16_t>::max()) t.fail(std::string(what) + " above 65535");
-    return static_cast<std::uint16_t>(n);
-  }
-
-  static void read_operand_part(TokenReader& t, Operand& o) {
-    t.expect("(");
-    o.before = short_natural(t, "a part");
-    o.parts = short_natural(t, "a number of parts");
-    t.expect(")");
   }
 
   void read_attribute(TokenReader& t, Op& op) {

@@ -224,6 +224,7 @@ struct Operand {
   std::uint16_t before = 0;  // below parts
 
   bool is_part() const { return parts > 1; }
+  bool names_part() const { return parts != 1 || before != 0; }  // also one that cannot be
   bool operator==(const Operand&) const = default;
 };
 

@@ -139,6 +139,13 @@ TEST(TensorOverlapRules, NeedSequenceParallelism) {
   EXPECT_EQ(problem({"plan.tp=1"}).message, "plain: tp_comm needs sequence parallelism, which needs tp > 1; tp is 1");
 }
 
+TEST(TensorOverlapRules, NoteWhatDiffersFromTransformerEngine) {
+  const auto notes = [](const char* setting) { return read_tiny({setting}).notes; };
+  ASSERT_EQ(notes("plan.overlap.tp_comm=true").size(), 1U);
+  EXPECT_NE(notes("plan.overlap.tp_comm=true")[0].find("default for them is pipeline"), std::string::npos);
+  EXPECT_TRUE(notes("plan.overlap.tp_comm=false").empty());
+}
+
 TEST(TensorOverlapRules, AreThoseOfFrameworksThatSendChunks) {
   const std::vector<std::string> on = {"plan.overlap.tp_comm=true", "plan.sequence_parallel=true"};
   for (const char* framework : {"torchtitan", "nanotron", "deepspeed"}) {
