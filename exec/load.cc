@@ -38,11 +38,13 @@ std::vector<BlockUse> uses_of(const std::vector<UseCounter>& counters) {
   return uses;
 }
 
+bool writes_all(const program::Operand& o) { return o.access == program::Access::kWrite && !o.is_part(); }
+
 std::vector<BlockUse> temp_uses(const program::Segment& segment) {
   std::vector<UseCounter> counters(segment.temps.size());
   for (const program::Op& op : segment.ops) {
     for (const program::Operand& operand : op.operands) {
-      if (operand.temp) counters[operand.index].add(op.stream, operand.access == program::Access::kWrite);
+      if (operand.temp) counters[operand.index].add(op.stream, writes_all(operand));
     }
   }
   return uses_of(counters);
@@ -54,7 +56,7 @@ void count_buffers(const program::RankProgram& r, const program::Call& call, con
     if (operand.temp) continue;
     const program::View& view = r.views[call.args[operand.index]];
     const bool whole = view.byte_offset == 0 && view.type.bytes() == r.buffers[view.buffer].bytes;
-    counters[view.buffer.value].add(op.stream, whole && operand.access == program::Access::kWrite);
+    counters[view.buffer.value].add(op.stream, whole && writes_all(operand));
   }
 }
 

@@ -129,8 +129,6 @@ void take_overlap(MegatronRun& run) {
   for (const Switch& overlap : kOverlaps) {
     if (run.args.on(overlap.flag)) run.draft.set(std::string(overlap.field), "true", run.args.origin(overlap.flag));
   }
-  run.draft.warn("plan.overlap.tp_comm", "plan.overlap.tp_comm=false",
-                 "that communication is then exposed more than in the run");
   if (run.args.on("no-overlap-p2p-communication")) {
     run.draft.set("plan.overlap.p2p", "false", run.args.origin("no-overlap-p2p-communication"));
   }

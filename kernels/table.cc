@@ -78,6 +78,7 @@ constexpr Row kTable[] = {
     {OpKind::kQkNormForward, cpu::qk_norm_forward},
     {OpKind::kQkNormBackwardInput, cpu::qk_norm_backward_input},
     {OpKind::kQkNormBackwardWeight, cpu::qk_norm_backward_weight},
+    {OpKind::kSumParts, cpu::sum_parts},
 };
 
 constexpr bool lists_every_kind_in_order() {

@@ -101,13 +101,15 @@ void build_projections(const Context& c, DecoderSegments& d) {
   const auto in_matmul = [](bool bias) { return bias ? ColumnBias::kInMatmul : ColumnBias::kNone; };
   const bool rotary = m.positions == models::PositionKind::kRotary;
   const bool norms = m.qk_norm != models::QkNorm::kNone;
-  d.qkv = build_column(c, "attn", "qkv", x.qkv, {norms, rotary}, in_matmul(m.qkv_bias));
+  const InputGather gather = c.scenario.plan.overlap_tp_comm ? InputGather::kInChunks : InputGather::kWhole;
+  d.qkv = build_column(c, "attn", "qkv", x.qkv, {norms, rotary}, in_matmul(m.qkv_bias), gather);
   if (has_layers_without_positions(m)) {
-    d.qkv_without_positions = build_column(c, "attn", "qkv", x.qkv, {norms, false}, in_matmul(m.qkv_bias));
+    d.qkv_without_positions = build_column(c, "attn", "qkv", x.qkv, {norms, false}, in_matmul(m.qkv_bias), gather);
   }
   d.gate_up = build_column(c, "mlp", m.gated_mlp ? "gate_up" : "up", x.mlp_in, {},
-                           bias_in_activation(m) ? ColumnBias::kInActivation : in_matmul(m.mlp_bias));
-  d.logits = build_column(c, "head", "logits", x.vocab, {}, ColumnBias::kNone);
+                           bias_in_activation(m) ? ColumnBias::kInActivation : in_matmul(m.mlp_bias), gather);
+  // Megatron-Core's output layer is not one of Transformer Engine's and gathers first.
+  d.logits = build_column(c, "head", "logits", x.vocab, {}, ColumnBias::kNone, InputGather::kWhole);
 }
 
 struct ActivationKinds {

@@ -28,6 +28,7 @@ constexpr FrameworkPreset kMegatron{
     .zero_stages = "01",
     .gpipe = false,
     .replicates_kv_heads = true,
+    .overlaps_tp_chunks = true,
     .shards_whole_sequences = true,
     .bounds_positions = true,
     .recomputes_blocks = true,
@@ -104,6 +105,7 @@ constexpr FrameworkPreset kPlain{
     .first_bucket_bytes = kDdpFirstBucketBytes,
     .attention = "flash2",
     .zero_stages = "0123",
+    .overlaps_tp_chunks = true,
     .recomputes_blocks = true,
     .recompute_modules = " core_attn layernorm mlp_act mlp moe_act mla_up_proj moe shared_experts ",
 };

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "plan/segment_context.h"
+#include "plan/tensor_overlap.h"
 
 namespace stepcast::plan {
 namespace {
@@ -16,6 +17,7 @@ using program::MatmulForm;
 using program::Op;
 using program::OpKind;
 using program::out;
+using program::part_of;
 using program::Ref;
 using program::SegmentBuilder;
 using program::SegmentId;
@@ -60,21 +62,21 @@ void add_qk_norm_backward(SegmentBuilder& b, const Context& c, Ref dqkv) {
 }
 
 SegmentId column_forward(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
-                         HeadOps heads, ColumnBias bias) {
+                         HeadOps heads, ColumnBias bias, InputGather gather) {
   const Shapes& x = c.x;
   SegmentBuilder f(label);
   const Ref n = f.slot("n", x.compute, {x.local_tokens, x.hidden});
   const Ref w = f.slot("w", x.compute, {width, x.hidden});
   const Ref y = f.slot("y", x.compute, {x.tokens, width});
   Ref input = n;
-  if (x.sequence_parallel) {
-    input = f.temp("gathered", x.compute, {x.tokens, x.hidden}, kActivations);
-    tp_collective(f, c, OpKind::kAllGather, "gather", {in(n), out(input)});
-  }
-  if (bias == ColumnBias::kInMatmul) {
-    matmul(f, MatmulForm::kNT, name, {in(input), in(w), out(y), in(f.slot("bias", x.compute, {width}))});
+  if (x.sequence_parallel) input = f.temp("gathered", x.compute, {x.tokens, x.hidden}, kActivations);
+  std::optional<Ref> b;
+  if (bias == ColumnBias::kInMatmul) b = f.slot("bias", x.compute, {width});
+  if (gather == InputGather::kInChunks) {
+    add_gather_matmul(f, c, name, {n, input, w, y, b});
   } else {
-    matmul(f, MatmulForm::kNT, name, {in(input), in(w), out(y)});
+    if (x.sequence_parallel) tp_collective(f, c, OpKind::kAllGather, "gather", {in(n), out(input)});
+    matmul(f, MatmulForm::kNT, name, {in(input), in(w), out(y)}, b);
   }
   if (heads.norm) add_qk_norm(f, c, y);
   if (heads.rotary) add_rotary(f, c, OpKind::kRotaryForward, y);
@@ -155,6 +157,26 @@ void add_to_residual(SegmentBuilder& f, const Context& c, Ref sum, Ref residual,
   f.op(OpKind::kAdd, Stream::kCompute, "residual", {in(residual), in(dropped), out(y)});
 }
 
+// The product of a[T,in] and w^T summed over tp, the rank's own rows of it under sequence parallelism.
+struct RowProduct {
+  Ref a, w, y;
+  bool makes_y = false;  // it is y, else a temp
+};
+
+Ref reduced_product(SegmentBuilder& f, const Context& c, const std::string& name, const RowProduct& p) {
+  const Shapes& x = c.x;
+  const bool in_y = p.makes_y && !x.sequence_parallel;
+  const Ref o = in_y ? p.y : f.temp("o", x.compute, {x.tokens, x.hidden}, kActivations);
+  matmul(f, MatmulForm::kNT, name, {in(p.a), in(p.w), out(o)});
+  if (!x.sequence_parallel) {
+    if (x.tensor_parallel) tp_collective(f, c, OpKind::kAllReduce, "reduce", {acc(o)});
+    return o;
+  }
+  const Ref sum = p.makes_y ? p.y : f.temp("sum", x.compute, {x.local_tokens, x.hidden}, kActivations);
+  tp_collective(f, c, OpKind::kReduceScatter, "reduce", {in(o), out(sum)});
+  return sum;
+}
+
 SegmentId row_forward(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
                       ResidualSum to) {
   const Shapes& x = c.x;
@@ -164,15 +186,12 @@ SegmentId row_forward(const Context& c, const std::string& label, const std::str
   std::optional<Ref> residual;
   if (!to.norm_between) residual = f.slot("x", x.compute, {x.local_tokens, x.hidden});
   const Ref y = f.slot("y", x.compute, {x.local_tokens, x.hidden});
-  const bool makes_y = to.norm_between && !x.sequence_parallel;
-  const Ref o = makes_y ? y : f.temp("o", x.compute, {x.tokens, x.hidden}, kActivations);
-  matmul(f, MatmulForm::kNT, name, {in(a), in(w), out(o)});
-  Ref sum = o;
-  if (x.sequence_parallel) {
-    sum = to.norm_between ? y : f.temp("sum", x.compute, {x.local_tokens, x.hidden}, kActivations);
-    tp_collective(f, c, OpKind::kReduceScatter, "reduce", {in(o), out(sum)});
-  } else if (x.tensor_parallel) {
-    tp_collective(f, c, OpKind::kAllReduce, "reduce", {acc(o)});
+  Ref sum = y;
+  if (c.scenario.plan.overlap_tp_comm) {
+    if (residual) sum = f.temp("sum", x.compute, {x.local_tokens, x.hidden}, kActivations);
+    add_matmul_scatter(f, c, name, {a, w, sum, x.hidden});
+  } else {
+    sum = reduced_product(f, c, name, {a, w, y, to.norm_between});
   }
   if (residual) add_to_residual(f, c, sum, *residual, y, to);
   return c.store(f);
@@ -193,6 +212,13 @@ SegmentId row_input_grad(const Context& c, const std::string& label, const std::
     i.op(OpKind::kDropoutBackward, Stream::kCompute, "dropout", {in(dy), in(mask), out(full)}).attributes.value =
         c.scenario.training.dropout;
   }
+  if (c.scenario.plan.overlap_tp_comm) {
+    // The weight gradient reads all rows of the gathered gradient, the own ones too.
+    i.op(OpKind::kCopy, Stream::kCompute, "own", {in(full), part_of(out(*gathered), c.scenario.plan.tp, 0)})
+        .index_role = c.roles.tp;
+    add_gather_matmul(i, c, name, {full, *gathered, w, da, std::nullopt, MatmulForm::kNN});
+    return c.store(i);
+  }
   if (gathered) {
     tp_collective(i, c, OpKind::kAllGather, "gather", {in(full), out(*gathered)});
     full = *gathered;
@@ -204,9 +230,9 @@ SegmentId row_input_grad(const Context& c, const std::string& label, const std::
 }  // namespace
 
 DecoderSegments::Projection build_column(const Context& c, const std::string& label, const std::string& name,
-                                         std::int64_t width, HeadOps heads, ColumnBias bias) {
+                                         std::int64_t width, HeadOps heads, ColumnBias bias, InputGather gather) {
   DecoderSegments::Projection p;
-  p.forward = column_forward(c, label, name, width, heads, bias);
+  p.forward = column_forward(c, label, name, width, heads, bias, gather);
   p.input_grad = column_input_grad(c, label, name, width, heads);
   const bool biased = bias != ColumnBias::kNone;
   p.weight_grad = weight_grad(c, label, name, width, c.x.hidden, biased ? std::optional(c.x.tokens) : std::nullopt);

@@ -1,4 +1,4 @@
-// Rules of splitting a sequence: context parallelism and sequence parallelism.
+// Rules of splitting a sequence: context parallelism, sequence parallelism and its communication beside matmuls.
 #include <utility>
 
 #include "plan/rule_context.h"
@@ -54,11 +54,28 @@ void check_sequence_parallel(RuleContext& c) {
             help);
 }
 
+// Megatron-LM's validate_args asserts sequence parallelism for --tp-comm-overlap; without it nothing is split over tp
+// that could travel in parts.
+void check_tensor_overlap(RuleContext& c) {
+  if (!c.plan.overlap_tp_comm) return;
+  const char* const field = "plan.overlap.tp_comm";
+  if (!c.preset.overlaps_tp_chunks) {
+    c.violate(field, "tp_comm is lowered as Transformer Engine does it, in chunks that travel beside matmuls",
+              {"tp_comm: false", "framework: megatron-core"}, ErrorKind::kUnsupported);
+  }
+  if (c.plan.tp == 1) {
+    c.violate(field, "tp_comm needs sequence parallelism, which needs tp > 1; tp is 1", {"tp_comm: false", "tp 2"});
+  } else if (!c.plan.sequence_parallel) {
+    c.violate(field, "tp_comm needs sequence parallelism, which is off", {"sequence_parallel: true", "tp_comm: false"});
+  }
+}
+
 }  // namespace
 
 void check_sequence_rules(RuleContext& c) {
   check_context_parallel(c);
   check_sequence_parallel(c);
+  check_tensor_overlap(c);
 }
 
 }  // namespace stepcast::plan

@@ -213,6 +213,16 @@ class PlanResolver {
   }
 
   void resolve_tp_overlap() {
+    if (given_.overlap().has_tp_comm()) {
+      plan_.overlap_tp_comm = given_.overlap().tp_comm();
+      draft_.record("plan.overlap.tp_comm", bool_text(plan_.overlap_tp_comm), "");
+    }
+    if (plan_.overlap_tp_comm) {
+      draft_.read.notes.push_back(
+          "plan.overlap.tp_comm: products of output and down projections go to their owners by ring exchange, a chunk "
+          "a "
+          "rank; Transformer Engine's default for them is pipeline: four blocks of columns, each reduce-scattered");
+    }
     if (!given_.overlap().has_tp_input_grad()) return;
     plan_.overlap_tp_input_grad = given_.overlap().tp_input_grad();
     draft_.record("plan.overlap.tp_input_grad", bool_text(plan_.overlap_tp_input_grad), "");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -28,8 +29,10 @@ inline void tp_collective(program::SegmentBuilder& b, const SegmentContext& c, p
 }
 
 inline void matmul(program::SegmentBuilder& b, program::MatmulForm form, std::string name,
-                   std::initializer_list<program::Operand> operands) {
-  b.op(program::OpKind::kMatmul, program::Stream::kCompute, std::move(name), operands).attributes.form = form;
+                   std::initializer_list<program::Operand> operands, std::optional<program::Ref> bias = std::nullopt) {
+  program::Op& op = b.op(program::OpKind::kMatmul, program::Stream::kCompute, std::move(name), operands);
+  op.attributes.form = form;
+  if (bias) op.operands.push_back(program::in(*bias));
 }
 
 inline void set_heads(program::Op& op, const Shapes& x) {
@@ -67,8 +70,11 @@ struct HeadOps {
   bool norm = false;
   bool rotary = false;
 };
+// How the rows that sequence parallelism splits come together for the matmul: before it, or beside it where the plan
+// overlaps them.
+enum class InputGather : std::uint8_t { kWhole, kInChunks };
 DecoderSegments::Projection build_column(const SegmentContext& c, const std::string& label, const std::string& name,
-                                         std::int64_t width, HeadOps heads, ColumnBias bias);
+                                         std::int64_t width, HeadOps heads, ColumnBias bias, InputGather gather);
 // How a projection's output meets the residual stream. Where a norm stands between, the norm's segment adds it.
 struct ResidualSum {
   program::DropoutSite site;

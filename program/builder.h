@@ -20,6 +20,12 @@ struct Ref {
 inline Operand in(Ref r) { return Operand{r.temp, r.index, Access::kRead}; }
 inline Operand out(Ref r) { return Operand{r.temp, r.index, Access::kWrite}; }
 inline Operand acc(Ref r) { return Operand{r.temp, r.index, Access::kAccumulate}; }
+// Of the rows of `o`, cut into equal `parts`, those of the member `before` places before the rank (see Operand).
+inline Operand part_of(Operand o, std::int64_t parts, std::int64_t before) {
+  o.parts = static_cast<std::uint16_t>(parts);
+  o.before = static_cast<std::uint16_t>(before);
+  return o;
+}
 
 class SegmentBuilder {
  public:
@@ -29,7 +35,7 @@ class SegmentBuilder {
   Ref temp(std::string name, DType dtype, Shape shape, MemoryClass memory_class);
   // Appends an op and returns it, for its attributes, group, parts.
   Op& op(OpKind kind, Stream stream, std::string name, std::initializer_list<Operand> operands);
-  const TensorType& type_of(Ref r) const { return segment_.type_of(in(r)); }
+  const TensorType& type_of(Ref r) const { return segment_.whole_type_of(in(r)); }
   Segment take() { return std::move(segment_); }
 
  private:

@@ -53,6 +53,7 @@ void add_own_problems(const Program& p, const std::vector<OwnProblems>& own, Pro
   find_missing_memberships(p, problems);
   add(&OwnProblems::shards);
   find_unwritten_temps(p, problems);
+  find_mixed_row_parts(p, problems);
   add(&OwnProblems::reads);
   add(&OwnProblems::aliases);
 }

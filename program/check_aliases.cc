@@ -50,6 +50,7 @@ SegmentPairs pairs_of(const Segment& s) {
         const Operand& a = o.operands[i];
         const Operand& b = o.operands[j];
         if (!is_judged(o, i, j) || a.temp != b.temp) continue;
+        if (a.index == b.index && are_other_parts(a, b)) continue;
         if (a.index == b.index) {
           pairs.always_clashes = pairs.always_clashes || !works_in_place(o.kind, i, j);
         } else if (!a.temp) {
@@ -105,7 +106,7 @@ class AliasCheck {
   bool clash(const Op& o, std::uint32_t call, std::size_t i, std::size_t j) const {
     const Operand& a = o.operands[i];
     const Operand& b = o.operands[j];
-    if (a.temp != b.temp) return false;
+    if (a.temp != b.temp || (a.index == b.index && are_other_parts(a, b))) return false;
     if (a.temp) return a.index == b.index && !works_in_place(o.kind, i, j);
     const View& v = view_of(call, a);
     const View& w = view_of(call, b);

@@ -262,8 +262,8 @@ class Matcher {
     for (std::size_t n = 0; n < common; ++n) {
       const End& s = sends[n];
       const End& r = receives[n];
-      const TensorType& sent = part_type(c.members[s.sender], s.ref);
-      const TensorType& received = part_type(c.members[r.receiver], r.ref);
+      const TensorType sent = part_type(c.members[s.sender], s.ref);
+      const TensorType received = part_type(c.members[r.receiver], r.ref);
       if (sent.dtype != received.dtype || sent.bytes() != received.bytes()) {
         return fail(c, channel,
                     "message " + std::to_string(n) + " disagrees: " + name(c, s.sender, s.ref.op) + " sends " +
@@ -284,7 +284,7 @@ class Matcher {
     }
   }
 
-  const TensorType& part_type(RankProgramId r, const PartRef& ref) const {
+  TensorType part_type(RankProgramId r, const PartRef& ref) const {
     const Op& op = op_of(r, ref.op);
     return segment_of(r, ref.op).type_of(op.operands[op.parts[ref.part].operand]);
   }

@@ -43,6 +43,9 @@ void find_missing_memberships(const Program& p, ProblemList& problems);
 // Reads of temps that nothing wrote, segment by segment.
 void find_unwritten_temps(const Program& p, ProblemList& problems);
 
+// Tensors of whose rows some ops use one member's part and others bytes that do not go with it.
+void find_mixed_row_parts(const Program& p, ProblemList& problems);
+
 // Ops with an index role whose number of parts is not the number of members. Relies on operands that fit.
 void find_part_problems(const Program& p, const GroupSizes& sizes, ProblemList& problems);
 

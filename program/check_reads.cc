@@ -78,17 +78,36 @@ bool needs_all(const Segment& s, const Op& op, std::size_t i) {
   return reads_all(op, op.operands[i]) || writes_in_part(s, op, i);
 }
 
+// What the ops of a segment wrote of one slot or temp so far: nothing, members' parts of its rows, or all.
+class WrittenParts {
+ public:
+  bool covers(const Operand& o) const { return all_ || (o.is_part() && o.before < parts_.size() && parts_[o.before]); }
+  bool all() const { return all_; }
+  bool some() const { return all_ || !parts_.empty(); }
+  void add(const Operand& o) {
+    if (o.is_part()) {
+      parts_.resize(o.parts, false);
+      parts_[o.before] = true;
+    }
+    all_ = all_ || !o.is_part() || std::all_of(parts_.begin(), parts_.end(), [](bool part) { return part; });
+  }
+
+ private:
+  bool all_ = false;
+  std::vector<bool> parts_;  // by places before the rank
+};
+
 void check_temps(const Segment& s, ProblemList& problems) {
-  std::vector<bool> written(s.temps.size(), false);
+  std::vector<WrittenParts> written(s.temps.size());
   for (const Op& op : s.ops) {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const Operand& o = op.operands[i];
-      if (!o.temp || !needs_all(s, op, i) || written[o.index]) continue;
+      if (!o.temp || !needs_all(s, op, i) || written[o.index].covers(o)) continue;
       problems.add(ErrorKind::kInput, "segment " + s.label + ", op " + op.name + ": reads temp " +
                                           s.temps[o.index].name + " before anything wrote it");
     }
     for (const Operand& o : op.operands) {
-      if (o.temp && o.access != Access::kRead) written[o.index] = true;
+      if (o.temp && o.access != Access::kRead) written[o.index].add(o);
     }
   }
 }
@@ -97,24 +116,27 @@ void check_temps(const Segment& s, ProblemList& problems) {
 struct SlotUse {
   std::vector<std::uint16_t> needed;  // read before the segment writes them
   std::vector<std::uint16_t> written;
+  bool in_part = false;  // it leaves a slot written in part, which the two lists cannot say
 };
 
 SlotUse slot_use(const Segment& s) {
   SlotUse use;
   std::vector<bool> needed(s.slots.size(), false);
-  std::vector<bool> written(s.slots.size(), false);
+  std::vector<WrittenParts> written(s.slots.size());
   for (const Op& op : s.ops) {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const Operand& o = op.operands[i];
-      if (o.temp || written[o.index] || needed[o.index] || !needs_all(s, op, i)) continue;
+      if (o.temp || written[o.index].covers(o) || needed[o.index] || !needs_all(s, op, i)) continue;
       needed[o.index] = true;
       use.needed.push_back(o.index);
     }
     for (const Operand& o : op.operands) {
-      if (o.temp || written[o.index] || o.access == Access::kRead) continue;
-      written[o.index] = true;
-      use.written.push_back(o.index);
+      if (!o.temp && o.access != Access::kRead) written[o.index].add(o);
     }
+  }
+  for (std::size_t slot = 0; slot < written.size(); ++slot) {
+    if (written[slot].all()) use.written.push_back(static_cast<std::uint16_t>(slot));
+    use.in_part = use.in_part || (written[slot].some() && !written[slot].all());
   }
   return use;
 }
@@ -135,10 +157,10 @@ class ReadCheck {
       if (!known[id.value]) use = slot_use(s);
       known[id.value] = true;
       const std::vector<ViewId>& args = r_.calls[call].args;
-      const bool sound = std::all_of(use.needed.begin(), use.needed.end(),
-                                     [&](std::uint16_t slot) { return is_written(r_.views[args[slot]]); });
+      const bool sound = !use.in_part && std::all_of(use.needed.begin(), use.needed.end(),
+                                                     [&](std::uint16_t slot) { return is_written(args[slot]); });
       if (sound) {
-        for (const std::uint16_t slot : use.written) add(r_.views[args[slot]]);
+        for (const std::uint16_t slot : use.written) add(r_.views[args[slot]], bytes_of(r_.views[args[slot]], {}));
       } else {
         for (std::uint32_t op = 0; op < s.ops.size(); ++op) check_op(s, call, op);
       }
@@ -146,11 +168,12 @@ class ReadCheck {
   }
 
  private:
-  bool is_written(const View& view) const {
-    return r_.buffers[view.buffer].persistent || written_.covers(view.buffer, view.byte_offset, end_of(view));
+  bool is_written(const View& view, const ByteRange& bytes) const {
+    return r_.buffers[view.buffer].persistent || written_.covers(view.buffer, bytes.first, bytes.second);
   }
-  void add(const View& view) {
-    if (!r_.buffers[view.buffer].persistent) written_.add(view.buffer, view.byte_offset, end_of(view));
+  bool is_written(ViewId id) const { return is_written(r_.views[id], bytes_of(r_.views[id], {})); }
+  void add(const View& view, const ByteRange& bytes) {
+    if (!r_.buffers[view.buffer].persistent) written_.add(view.buffer, bytes.first, bytes.second);
   }
 
   void check_op(const Segment& s, std::uint32_t call, std::uint32_t op) {
@@ -159,20 +182,27 @@ class ReadCheck {
       const Operand& o = operands[i];
       if (o.temp || !needs_all(s, s.ops[op], i)) continue;
       const View& view = view_of(call, o);
-      if (is_written(view)) continue;
+      const ByteRange bytes = bytes_of(view, o);
+      if (is_written(view, bytes)) continue;
       if (!reported_.insert(view.buffer).second) continue;
       problems_.add(ErrorKind::kInput, "rank program " + r_.name + ", " + op_path(p_, r_, call, op) +
                                            ": reads buffer " + r_.buffers[view.buffer].name +
-                                           " where nothing wrote it (bytes " + std::to_string(view.byte_offset) +
-                                           " to " + std::to_string(end_of(view)) + ")");
+                                           " where nothing wrote it (bytes " + std::to_string(bytes.first) + " to " +
+                                           std::to_string(bytes.second) + ")");
     }
     for (const Operand& o : s.ops[op].operands) {
       if (o.temp || o.access == Access::kRead) continue;
-      add(view_of(call, o));
+      const View& view = view_of(call, o);
+      add(view, bytes_of(view, o));
     }
   }
   const View& view_of(std::uint32_t call, const Operand& o) const { return r_.views[r_.calls[call].args[o.index]]; }
-  static std::int64_t end_of(const View& v) { return v.byte_offset + v.type.bytes(); }
+  // What an operand accesses of its view; a member's part where it lies at index 0 (see resolve.cc).
+  static ByteRange bytes_of(const View& v, const Operand& o) {
+    const std::int64_t size = v.type.bytes() / o.parts;
+    const std::int64_t begin = v.byte_offset + part_number(o, 0) * size;
+    return {begin, begin + size};
+  }
 
   const Program& p_;
   const RankProgram& r_;

@@ -44,6 +44,9 @@ std::vector<bool> used_roles(const Program& p, const RankProgram& r) {
 // Parts that an op divides a tensor into, of which it uses that of its rank's index; 0 when it divides none.
 std::int64_t parts_of(const Segment& s, const Op& op) {
   if (!op.index_role) return 0;
+  for (const Operand& o : op.operands) {
+    if (o.is_part()) return o.parts;
+  }
   if (op.kind == OpKind::kSumSquares || op.kind == OpKind::kAllReduce) return op.attributes.count;
   const auto rows = [&](std::size_t i) { return s.type_of(op.operands[i]).shape.extent(0); };
   if (op.kind == OpKind::kOwnRows) return rows(0) / rows(1);

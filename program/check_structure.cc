@@ -78,9 +78,18 @@ class StructureCheck {
     }
   }
 
+  void check_operand_part(const TensorType& whole, const Operand& o) {
+    require(o.parts > 1 && o.before < o.parts, "an operand is no part of as many as it says");
+    const Dim& rows = whole.shape.dims[0];
+    const bool divides = whole.shape.rank > 0 && !rows.symbol && rows.bound % std::max<std::int64_t>(1, o.parts) == 0;
+    if (!divides) fail(describe(whole) + " has no rows to cut into " + std::to_string(o.parts) + " parts");
+  }
+
   void check_op(const Segment& s, const Op& op) {
     for (const Operand& o : op.operands) {
-      require(o.index < (o.temp ? s.temps.size() : s.slots.size()), "an operand names no slot or temp");
+      const bool exists = o.index < (o.temp ? s.temps.size() : s.slots.size());
+      require(exists, "an operand names no slot or temp");
+      if (exists && o.names_part()) check_operand_part(s.whole_type_of(o), o);
     }
     if (op.group) check_role(*op.group);
     if (op.index_role) check_role(*op.index_role);

@@ -52,6 +52,10 @@ void add(Hasher& h, const Op& op) {
     h.number(o.temp);
     h.number(o.index);
     h.number(o.access);
+    if (!o.names_part()) continue;
+    h.text("part");
+    h.number(o.parts);
+    h.number(o.before);
   }
   add(h, op.attributes);
   h.maybe(op.group);

@@ -56,7 +56,13 @@ struct Segment {
   std::vector<Op> ops;
   bool operator==(const Segment&) const = default;
 
-  const TensorType& type_of(const Operand& o) const { return o.temp ? temps[o.index].type : slots[o.index].type; }
+  // The tensor of an operand, and what the op sees of it: the whole, or a part of its rows.
+  const TensorType& whole_type_of(const Operand& o) const { return o.temp ? temps[o.index].type : slots[o.index].type; }
+  TensorType type_of(const Operand& o) const {
+    TensorType type = whole_type_of(o);
+    if (o.is_part()) type.shape.dims[0].bound /= o.parts;
+    return type;
+  }
 };
 
 // Where a call belongs. Parts that do not apply are empty. `layer` is the global layer, or the bucket in

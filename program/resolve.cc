@@ -4,6 +4,9 @@
 //
 // An edge that an earlier op of the same stream already waits for (the same or a later op of the other stream) is left
 // out: a stream runs in order, so it cannot bind.
+//
+// A member's part of a tensor (ops/op.h) is taken for the bytes it has at the member of index 0. Which parts of a ring
+// overlap is the same at every index, and check_row_parts.cc refuses other accesses in between.
 #include "program/resolve.h"
 
 #include <algorithm>
@@ -126,15 +129,19 @@ class RangeTree {
   Ranges ranges_;
 };
 
-class BufferStates {
+// Of buffers, or of the temps of one call.
+class BlockStates {
  public:
-  explicit BufferStates(std::size_t buffers) : first_(buffers) {}
+  void reset(std::size_t blocks) {
+    first_.assign(blocks, Range{});
+    trees_.clear();
+  }
 
-  // Bytes [begin, end) of the buffer are accessed by `op`.
-  void access(BufferId buffer, std::int64_t begin, std::int64_t end, OpPlusOne op, std::size_t stream, bool writes,
+  // Bytes [begin, end) of the block are accessed by `op`.
+  void access(std::size_t block, std::int64_t begin, std::int64_t end, OpPlusOne op, std::size_t stream, bool writes,
               Predecessors& found) {
-    CHECK(buffer.value < first_.size(), buffer.value);
-    Range& range = first_[buffer.value];
+    CHECK(block < first_.size(), block);
+    Range& range = first_[block];
     if (range.begin == begin && range.end == end) {
       found.add_all(range, writes);
       record(range, op, stream, writes);
@@ -159,15 +166,16 @@ class BufferStates {
     return trees_[static_cast<std::size_t>(range.begin)];
   }
 
-  std::vector<Range> first_;  // by BufferId; with the end kInTree, `begin` is the place in trees_
+  std::vector<Range> first_;  // with the end kInTree, `begin` is the place in trees_
   std::vector<RangeTree> trees_;
 };
 
 class Resolver {
  public:
-  Resolver(const Program& p, const RankProgram& r) : program_(p), rank_program_(r), buffers_(r.buffers.size()) {
+  Resolver(const Program& p, const RankProgram& r) : program_(p), rank_program_(r) {
+    buffers_.reset(r.buffers.size());
     views_.reserve(r.views.size());
-    for (const View& v : r.views) views_.push_back({v.buffer, v.byte_offset, v.byte_offset + v.type.bytes()});
+    for (const View& v : r.views) views_.push_back({v.buffer, {v.byte_offset, v.byte_offset + v.type.bytes()}});
   }
 
   Resolution run() {
@@ -175,7 +183,7 @@ class Resolver {
     const std::vector<Segment>& segments = program_.segments.items();
     for (std::uint32_t call = 0; call < rank_program_.calls.size(); ++call) {
       const Segment& segment = segments[rank_program_.calls[call].segment.value];
-      temps_.assign(segment.temps.size(), Range{});
+      temps_.reset(segment.temps.size());
       for (std::uint32_t i = 0; i < segment.ops.size(); ++i) {
         resolve_op(segment, rank_program_.calls[call], segment.ops[i], result_.first_op[call] + i);
       }
@@ -207,16 +215,15 @@ class Resolver {
     for (const Operand& operand : op.operands) {
       const bool writes = operand.access != Access::kRead;
       if (operand.temp) {
-        // A temp has no views: it is one range.
         CHECK(operand.index < segment.temps.size(), operand.index);
-        found.add_all(temps_[operand.index], writes);
-        record(temps_[operand.index], flat + 1, stream, writes);
+        const Bounds bytes = accessed({0, segment.temps[operand.index].type.bytes()}, operand);
+        temps_.access(operand.index, bytes.begin, bytes.end, flat + 1, stream, writes, found);
       } else {
         CHECK(operand.index < call.args.size(), operand.index, call.args.size());
         const ViewId id = call.args[operand.index];
         CHECK(id.value < views_.size(), id.value, views_.size());
-        const Bounds& view = views_[id.value];
-        buffers_.access(view.buffer, view.begin, view.end, flat + 1, stream, writes, found);
+        const Bounds bytes = accessed(views_[id.value].bytes, operand);
+        buffers_.access(views_[id.value].buffer.value, bytes.begin, bytes.end, flat + 1, stream, writes, found);
       }
     }
     if (op.kind == OpKind::kJoin) {
@@ -243,16 +250,26 @@ class Resolver {
   }
 
   struct Bounds {
-    BufferId buffer;
     std::int64_t begin = 0;
     std::int64_t end = 0;
   };
+  struct ViewBounds {
+    BufferId buffer;
+    Bounds bytes;
+  };
+
+  static Bounds accessed(Bounds whole, const Operand& operand) {
+    if (!operand.is_part()) return whole;
+    const std::int64_t size = (whole.end - whole.begin) / operand.parts;
+    const std::int64_t begin = whole.begin + part_number(operand, 0) * size;
+    return {begin, begin + size};
+  }
 
   const Program& program_;
   const RankProgram& rank_program_;
-  std::vector<Bounds> views_;  // by ViewId
-  BufferStates buffers_;
-  std::vector<Range> temps_;  // of the call under way
+  std::vector<ViewBounds> views_;  // by ViewId
+  BlockStates buffers_;            // by BufferId
+  BlockStates temps_;              // of the call under way
   std::array<OpPlusOne, kStreamCount> tail_{};
   std::array<std::array<OpPlusOne, kStreamCount>, kStreamCount> waited_{};  // [waiting stream][other stream]
   Resolution result_;

@@ -1,5 +1,6 @@
 // Writing a Program as text. Tables are written in id order; ids appear as a letter and a number: r role, y symbol,
-// p parameter, s segment, b buffer, v view, k rank program, g group. Only attributes off their defaults are written.
+// p parameter, s segment, b buffer, v view, k rank program, g group. Only attributes off their defaults are written. An
+// operand `part(b n)` is the part, of n, of the member b places before the rank.
 #include "program/text.h"
 
 #include <charconv>
@@ -107,6 +108,7 @@ class Writer {
       put(std::int64_t{o.index});
       put(" ");
       put(to_string(o.access));
+      if (o.names_part()) put(" part(" + std::to_string(o.before) + " " + std::to_string(o.parts) + ")");
       const bool exists = o.index < (o.temp ? s.temps.size() : s.slots.size());
       names += ' ' + (exists ? quoted(o.temp ? s.temps[o.index].name : s.slots[o.index].name) : std::string("?"));
     }

@@ -151,6 +151,12 @@ class Reader {
       if (index > std::numeric_limits<std::uint16_t>::max()) t.fail("an operand index above 65535");
       o.index = static_cast<std::uint16_t>(index);
       o.access = t.one_of<Access>(3, "an access");
+      if (t.accept("part")) {
+        t.expect("(");
+        o.before = t.small_natural();
+        o.parts = t.small_natural();
+        t.expect(")");
+      }
       op.operands.push_back(o);
     }
     while (!t.at_end()) read_attribute(t, op);

@@ -39,6 +39,12 @@ std::vector<std::string> assumptions_of(const SimulationInputs& in) {
       "allocated memory is the bytes of live buffers in issue order; freed blocks are reused at once",
       "device memory adds estimates: a share for fragmentation (stack.allocator), context, workspaces, NCCL's buffers",
   };
+  if (in.scenario.plan.overlap_tp_comm) {
+    assumptions.emplace_back(
+        "tp_comm: one chunk for each tp rank, multiplied one after another; chunks travel as NCCL's messages do, not "
+        "by "
+        "copy engines");
+  }
   if (in.contention) {
     assumptions.emplace_back(
         "communication slows computation by the multiprocessors it holds and the memory rate it uses; computation does "

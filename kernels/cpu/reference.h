@@ -12,6 +12,7 @@ void zero_fill(const KernelContext& context);
 void copy(const KernelContext& context);
 void cast(const KernelContext& context);
 void add(const KernelContext& context);
+void sum_parts(const KernelContext& context);
 void accumulate(const KernelContext& context);
 void token_load(const KernelContext& context);
 

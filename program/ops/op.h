@@ -6,7 +6,8 @@
 // a accumulate = read and write in place. f32 and i32 operands are named; others are of the compute type. "Own part n":
 // with an index role of n members, the index-th of n equal parts of the operand is used. "Own share": of 2n equal parts
 // of a sequence, part `index` and part 2n - 1 - index, in this order: under the causal mask all members then have the
-// same work (the zigzag order of Megatron-Core and Transformer Engine).
+// same work (the zigzag order of Megatron-Core and Transformer Engine). Operands of matmul, copy, send, receive and
+// exchange may be one member's part of the rows of a tensor: see Operand.
 // clang-format off
 //   zero_fill            out w
 //   copy                 in r, out w                      same type and elements; crosses spaces for h2d and d2h
@@ -87,6 +88,7 @@
 //   send | receive       one part; exchange: several      operand r for a send, w for a receive
 //   join                 -                                this stream waits for the tail of `join_stream`
 //   host_read            in r                             the host waits for the op, then reads; may set `symbol`
+//   sum_parts            in r [n*R ...], out w [R ...]    out = sum of the n equal parts of the rows, in their order
 //
 // Dropout: value = probability. Whether an element stays is a function of (seed, layer, site, step, global element), so
 // that every plan draws the same masks and a recomputed pass draws its own again. The layer and microbatch are those of
@@ -170,8 +172,10 @@ enum class OpKind : std::uint8_t {
   kQkNormForward,
   kQkNormBackwardInput,
   kQkNormBackwardWeight,
+  // Of tensor-parallel communication in chunks.
+  kSumParts,
 };
-inline constexpr int kOpKindCount = 61;
+inline constexpr int kOpKindCount = 62;
 
 // What prices an op and what the report groups it by.
 enum class OpCategory : std::uint8_t { kMatmul, kAttention, kMemoryBound, kOptimizer, kCollective, kP2p, kCopy, kSync };
@@ -209,19 +213,36 @@ struct Attributes {
   bool operator==(const Attributes&) const = default;
 };
 
-// An operand: a slot (formal argument) or a temp of the segment.
+// An operand: a slot (formal argument) or a temp of the segment, or one of the equal parts its rows are cut into, which
+// is then all the op reads or writes. The part is that of the member `before` places before the rank in the op's index
+// role, so that one op serves every member of a ring.
 struct Operand {
   bool temp = false;
   std::uint16_t index = 0;
   Access access = Access::kRead;
+  std::uint16_t parts = 1;   // members; 1: the whole
+  std::uint16_t before = 0;  // below parts
+
+  bool is_part() const { return parts > 1; }
+  bool names_part() const { return parts != 1 || before != 0; }  // also one that cannot be
   bool operator==(const Operand&) const = default;
 };
+
+// Whether two operands of one op, both of the same tensor, are other members' parts of it.
+constexpr bool are_other_parts(const Operand& a, const Operand& b) {
+  return a.parts > 1 && a.parts == b.parts && a.before != b.before;
+}
 
 // `position` mod `size`, as 0 <= . < size: where a count of steps through the members of a group comes out.
 constexpr std::int64_t member_position(std::int64_t position, std::int64_t size) {
   if (position >= 0 && position < size) return position;
   const std::int64_t rest = position % size;
   return rest < 0 ? rest + size : rest;
+}
+
+// The number of the part that an operand is, for the member at `index`.
+constexpr std::int64_t part_number(const Operand& o, std::int64_t index) {
+  return member_position(index - o.before, o.parts);
 }
 
 // One message of a send, receive or exchange. The peer is the member at (own index + offset) mod size of the role's

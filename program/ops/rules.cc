@@ -10,6 +10,21 @@
 namespace stepcast::program {
 namespace {
 
+// Operands that are one member's part of the rows: of kinds to which the index means nothing else.
+void check_parts(OperandRules& r) {
+  const Op& op = r.op();
+  std::uint16_t parts = 1;
+  for (const Operand& o : op.operands) {
+    if (!o.is_part()) continue;
+    r.require(parts == 1 || parts == o.parts, "its operands are parts of different numbers of parts");
+    parts = o.parts;
+  }
+  if (parts == 1) return;
+  r.require(op.index_role.has_value(), "an operand is a member's part, which goes with an index role");
+  r.require(op.kind == OpKind::kMatmul || op.kind == OpKind::kCopy || is_p2p(op.kind),
+            "an operand is a member's part, which is for matmul, copy, send, receive and exchange");
+}
+
 void check_common(OperandRules& r, std::span<const TensorType> types) {
   const Op& op = r.op();
   for (std::size_t i = 0; i < types.size(); ++i) {
@@ -22,6 +37,7 @@ void check_common(OperandRules& r, std::span<const TensorType> types) {
   r.require(is_p2p(op.kind) || op.parts.empty(), "has parts, which are for send, receive and exchange");
   r.require(op.kind == OpKind::kHostRead || !op.symbol, "sets a symbol, which only host_read may");
   r.require(!op.timing_index || op.index_role, "timing index without an index role");
+  check_parts(r);
   const bool drops = op.kind == OpKind::kDropoutForward || op.kind == OpKind::kBiasDropoutAdd ||
                      op.kind == OpKind::kAttentionForward || op.kind == OpKind::kAttentionBackward;
   r.require(drops || !op.sample_role, "has a sample role, which is for dropout");
@@ -41,6 +57,13 @@ void check_in_out(OperandRules& r, Access out, bool same_dtype) {
   if (r.ok()) r.has_elements(1, "out", r.type(0).shape.elements());
 }
 
+bool is_multiple_of_rows(const Shape& whole, Shape part) {
+  if (whole.rank == 0 || whole.rank != part.rank) return false;
+  if (whole.extent(0) % part.extent(0) != 0) return false;
+  part.dims[0] = whole.dims[0];
+  return whole == part;
+}
+
 }  // namespace
 
 void check_elementwise(OperandRules& r) {
@@ -54,6 +77,14 @@ void check_elementwise(OperandRules& r) {
       return check_in_out(r, Access::kWrite, false);
     case OpKind::kAccumulate:
       return check_in_out(r, Access::kAccumulate, false);
+    case OpKind::kSumParts:
+      if (!r.count(2, 2)) return;
+      r.access(0, "in", Access::kRead);
+      r.has_float(0, "in");
+      r.access(1, "out", Access::kWrite);
+      r.has_dtype(1, "out", r.type(0).dtype);
+      return r.require(is_multiple_of_rows(r.type(0).shape, r.type(1).shape),
+                       "in must have the extents of out, and a multiple of its rows");
     case OpKind::kAdd:
       if (!r.count(3, 3)) return;
       r.has_float(0, "a");
@@ -126,6 +157,7 @@ void check_kind(OperandRules& r) {
     case OpKind::kCast:
     case OpKind::kAdd:
     case OpKind::kAccumulate:
+    case OpKind::kSumParts:
       return check_elementwise(r);
     case OpKind::kCrossEntropyMax:
     case OpKind::kCrossEntropySum:

@@ -2,7 +2,8 @@
 // Cloud benchmarking recipes for NeMo, 25.04.01) against the shipped H100 calibration, none of whose constants is
 // fitted to a training step. Of the recipes: tensor-parallel groups with sequence parallelism, context parallelism 2,
 // 70B with 5 virtual stages, micro batch 1, distributed optimizer, bf16, NVLS off. They overlap tensor-parallel
-// communication with matmuls, which is not modelled, and use CUDA graphs. The table is printed for people.
+// communication with matmuls (plan.overlap.tp_comm), which is left off here, and use CUDA graphs. The table is printed
+// for people.
 #include <gtest/gtest.h>
 
 #include <cmath>

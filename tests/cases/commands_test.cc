@@ -133,7 +133,7 @@ TEST(CaseCommands, WarningOfImportNamesASettingThatRuns) {
       "  --optimizer-cpu-offload\n");
   const std::string file = imported("megatron " + script, "overlap.yaml");
   EXPECT_EQ(stepcast("simulate " + file).exit_code, 4);
-  const ProgramRun run = stepcast("simulate " + file + " --set plan.overlap.tp_comm=false --set plan.offload=none");
+  const ProgramRun run = stepcast("simulate " + file + " --set plan.offload=none");
   EXPECT_EQ(run.exit_code, 0) << run.err;
 }
 

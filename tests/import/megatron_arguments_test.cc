@@ -96,7 +96,6 @@ TEST(MegatronRefusals, SayWhatRunsInstead) {
       {"--cpu-offloading --cpu-offloading-num-layers 24", "plan.offload.activations.fraction", "0.25", offload},
       {"--cpu-offloading-num-layers 96 --cpu-offloading-weights", "plan.offload.params", "cpu", offload},
       {fine, "plan.offload.activations.modules", "[core_attn]", offload},
-      {"--sequence-parallel --tp-comm-overlap", "plan.overlap.tp_comm", "true", "plan.overlap.tp_comm=false"},
   };
   for (const Refused& refused : table) {
     const Answer a = gpt(refused.flags);
@@ -110,6 +109,13 @@ TEST(MegatronRefusals, SayWhatRunsInstead) {
     EXPECT_EQ(code_of(other), 0) << refused.flags;
     EXPECT_TRUE(other.imported.warnings.empty()) << refused.flags;
   }
+}
+
+TEST(MegatronPlan, OverlapsTensorParallelCommunication) {
+  const Answer a = gpt("--tensor-model-parallel-size 2 --sequence-parallel --tp-comm-overlap");
+  EXPECT_EQ(a.value("plan.overlap.tp_comm"), "true") << a.problem_text();
+  EXPECT_EQ(code_of(a), 0);
+  EXPECT_TRUE(a.imported.warnings.empty());
 }
 
 TEST(MegatronRefusals, NameAWindowThatHidesKeys) {

@@ -120,6 +120,7 @@ std::vector<Case> llama_cases() {
       {OpKind::kCast, none, {{kR, kX, {6, 5}}, {kW, kX, {6, 5}}}},
       {OpKind::kAdd, none, {{kR, kX, {6, 5}}, {kR, kX, {6, 5}}, {kW, kX, {6, 5}}}},
       {OpKind::kAccumulate, none, {{kR, kX, {6, 5}}, {kA, kX, {6, 5}}}},
+      {OpKind::kSumParts, none, {{kR, kX, {6, 5}}, {kW, kX, {2, 5}}}},
       {OpKind::kEmbeddingForward, none, {{kR, kTok, {6}}, {kR, kX, {7, 5}}, {kW, kX, {6, 5}}}},
       {OpKind::kRmsNormForward, with_value(0.1), {{kR, kX, {6, 5}}, {kR, kX, {5}}, {kW, kX, {6, 5}}, {kW, kStat, {6}}}},
       {OpKind::kRmsNormBackwardInput,

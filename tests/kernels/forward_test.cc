@@ -31,6 +31,19 @@ TEST(Elementwise, ZeroCopyAddAccumulate) {
   EXPECT_EQ(out.values(), (Values{0, 0, 0}));
 }
 
+// Three parts of two rows. In bf16 the sum is rounded once: 1 + 2^-8 + 2^-8 = 1 + 2^-7, though 1 + 2^-8 alone would be
+// rounded to 1.
+TEST(Elementwise, SumsPartsOfRows) {
+  Buffer in(DType::kF32, {6, 1}, {1, 2, 10, 20, 100, 200});
+  Buffer out(DType::kF32, {2, 1});
+  run(OpKind::kSumParts, {}, {&in, &out});
+  EXPECT_EQ(out.values(), (Values{111, 222}));
+  Buffer small(DType::kBf16, {3}, {1, 0x1p-8, 0x1p-8});
+  Buffer sum(DType::kBf16, {1});
+  run(OpKind::kSumParts, {}, {&small, &sum});
+  EXPECT_EQ(sum.at(0), 1 + 0x1p-7);
+}
+
 // 1 + 2^-7 is the bf16 after 1. Added to 2^-10 in f32 nothing is lost; in bf16 the sum rounds back.
 TEST(Elementwise, AccumulatesAcrossTypes) {
   Buffer in(DType::kBf16, {1}, {1 + 0x1p-7});

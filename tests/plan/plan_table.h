@@ -140,6 +140,39 @@ inline std::vector<TinyPlan> context_plans() {
   };
 }
 
+// Communication over tp in chunks beside the matmuls, under every way of splitting that meets it.
+inline std::vector<TinyPlan> tensor_overlap_plans() {
+  const TinyPlan chunks{.name = "tp_comm", .tp = 2, .sequence_parallel = true, .tp_comm = true};
+  const Recompute full{RecomputeKind::kFull, false, false, false};
+  const Recompute all_modules{RecomputeKind::kSelective, true, true, true};
+  std::vector<TinyPlan> table;
+  const auto add = [&](const char* split, auto change) {
+    TinyPlan p = chunks;
+    p.name += split;
+    change(p);
+    table.push_back(std::move(p));
+  };
+  add("_tp2", [](TinyPlan&) {});  // one data-parallel rank: 8 microbatches accumulate
+  add("_tp4", [](TinyPlan& p) { p.tp = 4; });
+  add("_tp4_micro_batch2", [](TinyPlan& p) { p.tp = 4, p.micro_batch = 2; });
+  add("_tp2_pp2", [](TinyPlan& p) { p.pp = 2; });
+  add("_tp4_pp2_vp2", [](TinyPlan& p) { p.tp = 4, p.pp = 2, p.vp = 2; });
+  add("_tp2_dp2_zero1", [](TinyPlan& p) { p.dp = 2, p.zero = 1; });
+  add("_tp2_dp2_zero3", [](TinyPlan& p) { p.dp = 2, p.zero = 3; });
+  add("_tp2_cp2", [](TinyPlan& p) { p.cp = 2; });
+  add("_tp4_recompute_full", [&](TinyPlan& p) { p.tp = 4, p.recompute = full; });
+  add("_tp2_recompute_all_modules", [&](TinyPlan& p) { p.recompute = all_modules; });
+  add("_tp4_blocking", [](TinyPlan& p) { p.tp = 4, p.tp_overlap = false; });
+  add("_tp2_dropout_and_biases", [](TinyPlan& p) {
+    p.norm = models::NormKind::kLayerNorm, p.activation = models::Activation::kGeluTanh;
+    p.biases = true, p.dropout = 0.1;
+  });
+  add("_tp2_norms_behind", [](TinyPlan& p) { p.norm_placement = models::NormPlacement::kAfter; });
+  add("_tp4_qkv_bias_and_qk_norm",
+      [](TinyPlan& p) { p.tp = 4, p.qkv_bias = true, p.qk_norm = models::QkNorm::kPerHead; });
+  return table;
+}
+
 // What sets GPT-style decoders apart, piece by piece and together, each under every way of splitting that treats it
 // differently: biases and norms behind a reduction are replicated over tp, masks depend on rows, heads and samples.
 inline std::vector<TinyPlan> gpt_plans() {
@@ -254,7 +287,8 @@ inline std::vector<TinyPlan> dense_plans() {
 
 inline std::vector<TinyPlan> plan_table() {
   std::vector<TinyPlan> table;
-  for (auto* plans : {degree_plans, sharded_plans, recompute_plans, context_plans, gpt_plans, dense_plans}) {
+  for (auto* plans :
+       {degree_plans, sharded_plans, recompute_plans, context_plans, tensor_overlap_plans, gpt_plans, dense_plans}) {
     for (TinyPlan& p : plans()) table.push_back(std::move(p));
   }
   return table;

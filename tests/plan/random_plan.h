@@ -73,6 +73,7 @@ inline Scenario random_scenario(std::uint64_t seed, std::uint64_t i) {
   const std::int64_t microbatches = p.vp > 1 ? std::int64_t{p.pp} * (1 + pick(2)) : 1 + pick(4);
   shape.global_batch = microbatches * p.micro_batch * p.dp;
   draw_kind(p, seed, i);
+  p.tp_comm = p.sequence_parallel && RandomStream(seed, "tp_comm" + std::to_string(i)).integer_at(0, 2) == 1;
   return make_scenario(shape, p);
 }
 

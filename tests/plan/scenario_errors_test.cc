@@ -143,7 +143,6 @@ TEST(KnownKey, IsUnsupportedUnlessItHasItsDefault) {
                                                 "plan.moe={dispatcher: deepep}",
                                                 "plan.moe.load=zipf",
                                                 "plan.offload.activations.fraction=0.5",
-                                                "plan.overlap.tp_comm=true",
                                                 "plan.compression={kind: topk, args: {ratio: 0.1}}",
                                                 "plan.recompute=selective[moe_act]",
                                                 "plan.recompute={mode: selective, policy: op}",

@@ -59,6 +59,7 @@ struct TinyPlan {
   AttentionKind attention = AttentionKind::kFused;
   GradientAccumulation accumulation = GradientAccumulation::kFused;
   bool tp_overlap = true;
+  bool tp_comm = false;  // rows over tp in chunks beside the matmuls
   program::DType gradients = program::DType::kF32;
   HeadLoss head_loss = HeadLoss::kFused;
 };
@@ -128,6 +129,7 @@ inline Plan tiny_plan(const TinyShape& shape, const TinyPlan& p) {
   plan.bucket_elements = p.bucket_elements;
   plan.overlap_grad_reduce = p.overlap;
   plan.overlap_tp_input_grad = p.tp_overlap;
+  plan.overlap_tp_comm = p.tp_comm;
   plan.overlap_param_gather = p.gather_ahead;
   std::vector<std::int64_t> layers = p.layout;
   const std::int64_t stages = std::int64_t{p.pp} * p.vp;

@@ -35,6 +35,8 @@ TEST(Fingerprint, LeavesOutNamesOfProgramsBuffersSlotsTempsAndDevices) {
 std::vector<Change> changes_outside_ops() {
   return {
       [](Program& p) { p.seed = 1; },
+      [](Program& p) { op(p).operands[0].parts = 2; },
+      [](Program& p) { op(p).operands[0].before = 1; },
       [](Program& p) { p.roles[RoleId(0)].name = "ep"; },
       [](Program& p) { p.symbols[SymbolId(0)].bound = 1; },
       [](Program& p) { p.parameters[ParameterId(0)].rows = 9; },

@@ -178,6 +178,7 @@ inline std::vector<SampleOp> other_samples() {
   add(OpKind::kCast, {{R, x}, {W, wide}});
   add(OpKind::kAdd, {{R, x}, {R, x}, {W, x}});
   add(OpKind::kAccumulate, {{R, x}, {A, wide}});
+  add(OpKind::kSumParts, {{R, x}, {W, bf16({2, 6})}});
   add(OpKind::kSumSquares, {{R, wide}, {A, one}}).attributes.value = 1;
   add(OpKind::kClipFactor, {{R, one}, {W, one}}).attributes.value = 1;
   add(OpKind::kAdam, {{R, wide}, {R, one}, {A, wide}, {A, wide}, {A, wide}, {W, x}}).attributes.learning_rate = 1e-3;

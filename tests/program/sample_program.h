@@ -25,6 +25,8 @@ inline Segment segment_of_all_kinds() {
   gather.index_role = RoleId(1);
   gather.sample_role = RoleId(1);
   gather.timing_index = true;
+  gather.operands[0].parts = 8;
+  gather.operands[0].before = 3;
   gather.symbol = SymbolId(0);
   gather.attributes.form = MatmulForm::kTN;
   gather.attributes.reduce = Reduce::kMax;

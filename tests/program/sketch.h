@@ -11,6 +11,8 @@ namespace stepcast::program::testing {
 struct Use {
   ViewId view;
   Access access = Access::kRead;
+  std::uint16_t parts = 1;
+  std::uint16_t before = 0;
 };
 
 class Sketch {
@@ -36,7 +38,7 @@ class Sketch {
     form.stream = stream;
     std::vector<ViewId> args;
     for (const Use& use : uses) {
-      form.operands.push_back({false, static_cast<std::uint16_t>(args.size()), use.access});
+      form.operands.push_back({false, static_cast<std::uint16_t>(args.size()), use.access, use.parts, use.before});
       s.slots.push_back({"x", builder_.at(use.view).type});
       args.push_back(use.view);
     }

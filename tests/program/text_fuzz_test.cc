@@ -25,6 +25,9 @@ Program small_sound_program() {
   one.receive("receive", Stream::kRecvPrev, y, -1, Channel::kActivation);
   one.host_read("read", y);
   one.all_reduce("reduce", Stream::kTp, y, "tp");
+  Op shift;
+  shift.index_role = b.role("tp");
+  one.op("shift", OpKind::kCopy, Stream::kCompute, {{y, Access::kRead, 2, 1}, {y, Access::kWrite, 2, 0}}, shift);
   const std::vector<RankId> ranks = {zero.add_rank(), one.add_rank()};
   b.group(b.role("pp"), ranks);
   b.group(b.role("tp"), ranks);
@@ -32,10 +35,10 @@ Program small_sound_program() {
 }
 
 const std::vector<std::string> kWords = {
-    "r0",       "r7",  "s0",       "s1",     "v0",         "v3",         "b0",         "g0",
-    "k1",       "t0",  "read",     "write",  "tp",         "pp",         "all_gather", "send",
-    "exchange", "f32", "bf16",     "y0",     "(0)",        "4294967295", "c1",         "opt",
-    "-",        "[4]", "group=r1", "member", "persistent", "accumulate", "join",       "host_read"};
+    "r0",     "r7",         "s0",         "s1",         "v0",        "v3",         "b0",   "g0",       "k1",
+    "t0",     "read",       "write",      "tp",         "pp",        "all_gather", "send", "exchange", "f32",
+    "bf16",   "y0",         "(0)",        "4294967295", "c1",        "opt",        "-",    "[4]",      "group=r1",
+    "member", "persistent", "accumulate", "join",       "host_read", "part",       "(1 2)"};
 
 TEST(TextFuzz, ParsesOrThrowsErrorAndRoundTripsWhatItParses) {
   const fuzz::Mutator mutator(20240611, {to_text(testing::sample_program()), to_text(small_sound_program())}, kWords);
