@@ -78,6 +78,11 @@ constexpr Row kTable[] = {
     {OpKind::kQkNormForward, cpu::qk_norm_forward},
     {OpKind::kQkNormBackwardInput, cpu::qk_norm_backward_input},
     {OpKind::kQkNormBackwardWeight, cpu::qk_norm_backward_weight},
+    {OpKind::kAllToAll, nullptr},
+    {OpKind::kHeadsSplit, cpu::heads_split},
+    {OpKind::kHeadsJoin, cpu::heads_join},
+    {OpKind::kSharesJoin, cpu::shares_join},
+    {OpKind::kSharesSplit, cpu::shares_split},
 };
 
 constexpr bool lists_every_kind_in_order() {

@@ -41,6 +41,7 @@ struct DecoderSegments {
   // Core, fused: forward qkv[T,qkv] out[T,q] lse[T,heads]; input_grad dout qkv out lse dqkv
   // Unfused: forward qkv out probabilities[batch*heads,s,s] [, dropped, mask]; input_grad dout qkv probabilities dqkv
   // [, dropped, mask]
+  // Context-parallel by all-to-all: see head_segments.cc.
   struct Core {
     program::SegmentId forward, input_grad;
   };

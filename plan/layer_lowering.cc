@@ -60,6 +60,13 @@ void StageLowering::qkv_forward(Pass pass, std::uint32_t module, LayerActivation
 
 void StageLowering::core_forward(Pass pass, LayerActivations& a) {
   a.attn = tensor("attn", x_.compute, Shape{x_.tokens, x_.q});
+  if (exchanges_heads()) {
+    a.lse = tensor("lse", DType::kF32, x_.exchanged_lse());
+    a.exchanged_qkv = tensor("exchanged_qkv", x_.compute, x_.exchanged_qkv());
+    a.exchanged_attn = tensor("exchanged_attn", x_.compute, x_.exchanged_q());
+    rank_.call(segments_.attention.forward, {a.qkv, a.attn, a.lse, a.exchanged_qkv, a.exchanged_attn}, layer_tag(pass));
+    return;
+  }
   if (s_.attention == AttentionKind::kFused) {
     a.lse = tensor("lse", DType::kF32, Shape{x_.tokens, x_.heads});
     rank_.call(segments_.attention.forward, {a.qkv, a.attn, a.lse}, layer_tag(pass));
@@ -278,6 +285,7 @@ ViewId StageLowering::mlp_backward(std::uint32_t module, LayerActivations& a, Vi
 ViewId StageLowering::core_backward(const LayerActivations& a, ViewId dattn) {
   const ViewId dqkv = tensor("dqkv", x_.compute, Shape{x_.tokens, x_.qkv});
   std::vector<ViewId> args = {dattn, a.qkv, a.attn, a.lse, dqkv};
+  if (exchanges_heads()) args = {dattn, a.exchanged_qkv, a.exchanged_attn, a.lse, dqkv};
   if (s_.attention == AttentionKind::kUnfused) {
     args = {dattn, a.qkv, a.probabilities, dqkv};
     if (drops()) args.insert(args.end(), {a.dropped, a.scores_mask});

@@ -62,7 +62,9 @@ class PlanResolver {
     plan_.cp = degree("cp", given_.has_cp(), given_.cp());
     plan_.cp_comm = preset_.cp_comm;
     if (given_.has_cp_comm_type()) {
-      plan_.cp_comm = given_.cp_comm_type() == "allgather" ? ContextComm::kAllGather : ContextComm::kP2p;
+      plan_.cp_comm = given_.cp_comm_type() == "allgather" ? ContextComm::kAllGather
+                      : given_.cp_comm_type() == "a2a"     ? ContextComm::kAllToAll
+                                                           : ContextComm::kP2p;
     }
     if (plan_.cp == 1) {
       warn_without_effect("plan.cp_comm_type", "cp 1");

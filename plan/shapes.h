@@ -31,6 +31,12 @@ struct Shapes {
   std::int64_t k_norm = 0;
   program::Shape norm_stats;  // f32: reciprocal deviations [Tl]; of a layer norm means and those [2,Tl]
 
+  // Context parallelism by all-to-all: all members' rows, of a part of the heads.
+  std::int64_t exchanged_rows() const { return tokens * context; }
+  program::Shape exchanged_qkv() const { return {exchanged_rows(), qkv / context}; }
+  program::Shape exchanged_q() const { return {exchanged_rows(), q / context}; }
+  program::Shape exchanged_lse() const { return {exchanged_rows(), heads / context}; }
+
   // Of materialised attention: one matrix for each head of each sequence.
   program::Shape scores() const { return {batch * heads, tokens / batch, tokens / batch}; }
 

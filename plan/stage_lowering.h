@@ -16,6 +16,7 @@ namespace stepcast::plan {
 struct LayerActivations {
   program::ViewId x;  // input [Tl,h]
   program::ViewId attn_n, attn_rstd, qkv, attn, lse;
+  program::ViewId exchanged_qkv, exchanged_attn;        // of context parallelism by all-to-all, in place of qkv
   program::ViewId qk_raw, qk_rstd;                      // of norms of queries and keys
   program::ViewId probabilities, dropped, scores_mask;  // of unfused attention, in place of lse
   program::ViewId attn_mask;                            // dropout
@@ -104,6 +105,8 @@ class StageLowering {
                                 std::vector<program::ViewId> args, std::optional<program::ViewId> residual);
   program::ViewId core_backward(const LayerActivations& a, program::ViewId dattn);
   bool drops() const { return s_.training.dropout > 0; }
+  // Among context-parallel ranks, for rows, around attention.
+  bool exchanges_heads() const { return s_.plan.cp > 1 && s_.plan.cp_comm == ContextComm::kAllToAll; }
   void done(std::uint32_t module);
 
   program::ProgramBuilder& b_;

@@ -76,8 +76,13 @@ constexpr std::array<KindRow, kOpKindCount> kKinds = {{
     {"qk_norm_forward", OpCategory::kMemoryBound},
     {"qk_norm_backward_input", OpCategory::kMemoryBound},
     {"qk_norm_backward_weight", OpCategory::kMemoryBound},
+    {"all_to_all", OpCategory::kCollective},
+    {"heads_split", OpCategory::kMemoryBound},
+    {"heads_join", OpCategory::kMemoryBound},
+    {"shares_join", OpCategory::kMemoryBound},
+    {"shares_split", OpCategory::kMemoryBound},
 }};
-static_assert(static_cast<int>(OpKind::kQkNormBackwardWeight) + 1 == kOpKindCount);
+static_assert(static_cast<int>(OpKind::kSharesSplit) + 1 == kOpKindCount);
 
 const KindRow& row(OpKind kind) {
   const auto index = static_cast<std::size_t>(kind);

@@ -16,6 +16,12 @@
 //   token_load           tokens w i32 [T], targets w i32 [T]
 //                                                         index role dp; sample (dp*microbatches + count)*batch + row
 //   own_rows             in r [n*R ...], out w [R ...]    own share of the rows
+//   heads_split          whole r [T,n*W], part w [n,T,W]...              columns of q, k and v (three parts) or of q
+//                                                         (one), each as n equal groups of heads, group by group
+//   heads_join           part r [n,T,W]..., whole w [T,n*W]              the reverse
+//   shares_join          part r [n,T,W]..., whole w [n*T,W]              rows of n members' shares to those of the whole
+//                                                         sequences; the columns of several parts side by side
+//   shares_split         whole r [n*T,W], part w [n,T,W]...              the reverse
 //   embedding_forward    tokens r, table r [V,h], out w [T,h]
 //                                                         index role tp: this holder's V rows; others give zero
 //   embedding_backward   tokens r, dout r [T,h], dtable a [V,h]          index role tp
@@ -84,6 +90,8 @@
 //                                                         own part already sits at its position
 //   reduce_scatter       in r, out w | buffer a           out = own part of the sum; in place, it lands at its position
 //   broadcast            buffer a                         from member `count`
+//   all_to_all           in r, out w                      n equal parts each: part j of `in` goes to member j, whose
+//                                                         `out` holds the members' parts in member order
 //   send | receive       one part; exchange: several      operand r for a send, w for a receive
 //   join                 -                                this stream waits for the tail of `join_stream`
 //   host_read            in r                             the host waits for the op, then reads; may set `symbol`
@@ -170,8 +178,14 @@ enum class OpKind : std::uint8_t {
   kQkNormForward,
   kQkNormBackwardInput,
   kQkNormBackwardWeight,
+  // Of context parallelism by all-to-all.
+  kAllToAll,
+  kHeadsSplit,
+  kHeadsJoin,
+  kSharesJoin,
+  kSharesSplit,
 };
-inline constexpr int kOpKindCount = 61;
+inline constexpr int kOpKindCount = 66;
 
 // What prices an op and what the report groups it by.
 enum class OpCategory : std::uint8_t { kMatmul, kAttention, kMemoryBound, kOptimizer, kCollective, kP2p, kCopy, kSync };

@@ -133,6 +133,24 @@ TEST(Memory, OneLayerKeepsTheClosedForm) {
   EXPECT_EQ(peak_with(5, full) - peak_with(4, full), 2 * h * shape.sequence);
 }
 
+// By all-to-all a layer keeps its queries, keys and values as attention saw them, in place of its own rows', and so the
+// attention's output beside that of the own rows: 2h more per token (Transformer Engine since 2.8). A ring keeps the
+// same as one rank.
+TEST(Memory, ExchangedHeadsKeepTheOutputTwice) {
+  TinyShape shape = bf16_shape();
+  shape.global_batch = 1;
+  const auto layer_keeps = [&](ContextComm comm) {
+    const auto peak_with = [&](std::int64_t layers) {
+      shape.layers = layers;
+      const TinyPlan p{.name = "layers", .cp = 2, .cp_comm = comm};
+      return bytes_of(lifetimes_of(make_scenario(shape, p)).class_peak, MemoryClass::kActivations);
+    };
+    return peak_with(5) - peak_with(4);
+  };
+  EXPECT_EQ(layer_keeps(ContextComm::kAllToAll) - layer_keeps(ContextComm::kP2p),
+            2 * shape.hidden * shape.sequence / 2);
+}
+
 // Under 1F1B stage r keeps pp - r microbatches: the first stage of four keeps four times one microbatch's layers, the
 // last keeps one.
 TEST(Memory, EarlierStagesKeepMoreMicrobatches) {

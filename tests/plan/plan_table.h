@@ -140,6 +140,27 @@ inline std::vector<TinyPlan> context_plans() {
   };
 }
 
+// Context parallelism by all-to-all: all rows of half or a quarter of a rank's heads.
+inline std::vector<TinyPlan> exchange_plans() {
+  const Recompute full{RecomputeKind::kFull, false, false, false};
+  const Recompute core{RecomputeKind::kSelective, false, false, true};
+  std::vector<TinyPlan> table = {
+      {.name = "cp2_a2a", .cp = 2},
+      {.name = "cp4_a2a", .cp = 4},
+      {.name = "cp2_tp2_a2a", .tp = 2, .cp = 2},
+      {.name = "cp2_tp2_sp_a2a", .tp = 2, .sequence_parallel = true, .cp = 2},
+      {.name = "cp2_dp2_zero1_a2a", .dp = 2, .zero = 1, .cp = 2},
+      {.name = "cp2_dp2_zero3_a2a", .dp = 2, .zero = 3, .cp = 2},
+      {.name = "hsdp2x2_cp2_zero3_a2a", .dp = 2, .zero = 3, .cp = 2, .replicate = 2},
+      {.name = "cp2_pp2_micro_batch2_a2a", .pp = 2, .micro_batch = 2, .cp = 2},
+      {.name = "cp4_recompute_core_a2a", .recompute = core, .cp = 4},
+      {.name = "cp2_recompute_full_a2a", .recompute = full, .cp = 2},
+      {.name = "cp2_qk_norm_a2a", .cp = 2, .qk_norm = models::QkNorm::kPerHead},
+  };
+  for (TinyPlan& p : table) p.cp_comm = ContextComm::kAllToAll;
+  return table;
+}
+
 // What sets GPT-style decoders apart, piece by piece and together, each under every way of splitting that treats it
 // differently: biases and norms behind a reduction are replicated over tp, masks depend on rows, heads and samples.
 inline std::vector<TinyPlan> gpt_plans() {
@@ -254,7 +275,8 @@ inline std::vector<TinyPlan> dense_plans() {
 
 inline std::vector<TinyPlan> plan_table() {
   std::vector<TinyPlan> table;
-  for (auto* plans : {degree_plans, sharded_plans, recompute_plans, context_plans, gpt_plans, dense_plans}) {
+  for (auto* plans :
+       {degree_plans, sharded_plans, recompute_plans, context_plans, exchange_plans, gpt_plans, dense_plans}) {
     for (TinyPlan& p : plans()) table.push_back(std::move(p));
   }
   return table;

@@ -88,6 +88,13 @@ inline std::vector<SampleOp> layer_samples() {
   share(OpKind::kShareAttentionForward, {{R, qkv}, {R, bf16({8, 4})}, {W, attn}, {W, lse}});
   share(OpKind::kShareAttentionForward, {{R, qkv}, {R, kv}, {A, attn}, {A, lse}});
   share(OpKind::kShareAttentionBackward, {{R, attn}, {R, qkv}, {R, kv}, {R, attn}, {R, lse}, {A, qkv}, {W, kv}});
+  // Two heads and one of k and of v for each of two members, of 4 rows each.
+  const TensorType q_part = bf16({2, 4, 4});
+  const TensorType kv_part = bf16({2, 4, 2});
+  add(OpKind::kHeadsSplit, {{R, bf16({4, 16})}, {W, q_part}, {W, kv_part}, {W, kv_part}});
+  add(OpKind::kHeadsJoin, {{R, q_part}, {W, bf16({4, 8})}});
+  add(OpKind::kSharesJoin, {{R, q_part}, {R, kv_part}, {R, kv_part}, {W, bf16({8, 8})}}).batch = 2;
+  add(OpKind::kSharesSplit, {{R, bf16({8, 4})}, {W, q_part}}).batch = 2;
   add(OpKind::kSwiGluForward, {{R, bf16({4, 16})}, {W, bf16({4, 8})}});
   add(OpKind::kSwiGluBackward, {{R, bf16({4, 8})}, {R, bf16({4, 16})}, {W, bf16({4, 16})}});
   const TensorType logits = bf16({4, 10});
@@ -185,6 +192,7 @@ inline std::vector<SampleOp> other_samples() {
   add(OpKind::kAllGather, {{R, bf16({2, 6})}, {W, x}}).group = RoleId(0);
   add(OpKind::kReduceScatter, {{R, x}, {W, bf16({2, 6})}}).group = RoleId(0);
   add(OpKind::kBroadcast, {{A, x}}).group = RoleId(0);
+  add(OpKind::kAllToAll, {{R, x}, {W, x}}).group = RoleId(0);
   add(OpKind::kSend, {{R, x}}).parts = {{0, true, RoleId(0), 1, Channel::kActivation}};
   add(OpKind::kReceive, {{W, x}}).parts = {{0, false, RoleId(0), -1, Channel::kActivation}};
   add(OpKind::kExchange, {{R, x}, {W, x}}).parts = {{0, true, RoleId(0), 1, Channel::kGradient},
