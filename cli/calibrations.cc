@@ -14,7 +14,7 @@ struct CalibrationsOptions {
   bool json = false;
 };
 
-constexpr const char* kExamples = R"(Examples
+constexpr const char* kCalibrationsExamples = R"(Examples
   stepcast calibrations
   stepcast calibrations h100-default
   stepcast calibrations my-machine.yaml --json
@@ -40,7 +40,7 @@ Command calibrations_command(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("calibrations", "constants of the cost model; every one with its source");
   app->add_option("NAME", options->name, "a calibration: a name or a file; all of them when left out");
   app->add_flag("--json", options->json, "one JSON object on standard output");
-  app->footer(kExamples);
+  app->footer(kCalibrationsExamples);
   return {app, [options] { return calibrations(*options); }};
 }
 

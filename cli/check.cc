@@ -17,7 +17,7 @@ struct CheckOptions {
   bool json = false;
 };
 
-constexpr const char* kExamples = R"(Examples
+constexpr const char* kCheckExamples = R"(Examples
   stepcast check scenarios/runs/llama-3.1-8b-h100x8.yaml
   stepcast check scenarios/runs/llama-3.1-8b-h100x8.yaml --show-config
   stepcast check scenarios/runs/llama-3.1-8b-h100x8.yaml --set plan.pp=5
@@ -40,7 +40,7 @@ Command check_command(CLI::App& parent) {
   add_scenario_options(*app, options->scenario);
   app->add_flag("--show-config", options->show_config, "every value with its origin");
   app->add_flag("--json", options->json, "one JSON object on standard output");
-  app->footer(kExamples);
+  app->footer(kCheckExamples);
   return {app, [options] { return check(*options); }};
 }
 

@@ -43,7 +43,7 @@ constexpr std::array<sim::CollectiveOp, 6> kOps = {sim::CollectiveOp::kAllReduce
 
 constexpr double kMostBytes = 1e15;
 
-constexpr const char* kExamples = R"(Examples
+constexpr const char* kCollExamples = R"(Examples
   stepcast coll all_reduce --cluster hgx-h100 --gpus 8 -b 1M -e 8G
   stepcast coll all_gather --cluster hgx-h100-ndr400-rail --gpus 256 -b 1M -e 1G -f 4
   stepcast coll all_reduce --cluster hgx-h100 --gpus 8 -b 1G --env NCCL_NVLS_ENABLE=0
@@ -164,7 +164,7 @@ Command coll_command(CLI::App& parent) {
       ->allow_extra_args(false)
       ->take_all();
   app->add_flag("--json", options->json, "one JSON object on standard output");
-  app->footer(kExamples);
+  app->footer(kCollExamples);
   return {app, [options] { return coll(*options); }};
 }
 

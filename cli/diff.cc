@@ -20,7 +20,7 @@ struct DiffOptions {
   bool json = false;
 };
 
-constexpr const char* kExamples = R"(Examples
+constexpr const char* kDiffExamples = R"(Examples
   stepcast diff a.yaml b.yaml
   stepcast diff scenarios/runs/llama-3.1-8b-h100x8.yaml --set plan.tp=4
   stepcast diff scenarios/runs/llama-3.1-8b-h100x8.yaml --set plan.tp=1 --set plan.pp=4 --json
@@ -74,7 +74,7 @@ Command diff_command(CLI::App& parent) {
       ->take_all();
   app->add_option("--calibration", options->calibration, "constants to use for both: a name or a file")->type_name("F");
   app->add_flag("--json", options->json, "one JSON object on standard output");
-  app->footer(kExamples);
+  app->footer(kDiffExamples);
   return {app, [options] { return diff(*options); }};
 }
 

@@ -14,7 +14,7 @@ struct HardwareOptions {
   bool json = false;
 };
 
-constexpr const char* kExamples = R"(Examples
+constexpr const char* kHardwareExamples = R"(Examples
   stepcast hardware
   stepcast hardware hgx-h100-roce400-rail
   stepcast hardware gb200-nvl72 --json
@@ -40,7 +40,7 @@ Command hardware_command(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("hardware", "clusters known by name; every figure of one with its source");
   app->add_option("NAME", options->name, "a cluster: a name or a file; all of them when left out");
   app->add_flag("--json", options->json, "one JSON object on standard output");
-  app->footer(kExamples);
+  app->footer(kHardwareExamples);
   return {app, [options] { return hardware(*options); }};
 }
 

@@ -30,7 +30,7 @@ struct ImportOptions {
   bool json = false;
 };
 
-constexpr const char* kExamples = R"(Examples
+constexpr const char* kImportExamples = R"(Examples
   stepcast import megatron pretrain.sh --cluster hgx-h100-ndr400-rail --out run.yaml
   stepcast import megatron pretrain.sh --define NNODES=16 --set model.vocab_size=128256
   stepcast import torchtitan llama3_8b.toml --gpus 128
@@ -139,7 +139,7 @@ Command import_command(CLI::App& parent) {
       ->type_name("F")
       ->check(refuse_empty);
   app->add_flag("--json", options->json, "one JSON object on standard output");
-  app->footer(kExamples);
+  app->footer(kImportExamples);
   return {app, [options] { return import(*options); }};
 }
 

@@ -14,7 +14,7 @@ struct ModelsOptions {
   bool json = false;
 };
 
-constexpr const char* kExamples = R"(Examples
+constexpr const char* kModelsExamples = R"(Examples
   stepcast models
   stepcast models deepseek-v3
   stepcast models ./my-model/config.json --json
@@ -40,7 +40,7 @@ Command models_command(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("models", "models known by name; shape, parameters and FLOPs of one");
   app->add_option("NAME", options->name, "a model: a name or a file; all of them when left out");
   app->add_flag("--json", options->json, "one JSON object on standard output");
-  app->footer(kExamples);
+  app->footer(kModelsExamples);
   return {app, [options] { return models(*options); }};
 }
 

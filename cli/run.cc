@@ -33,7 +33,7 @@ struct RunOptions {
   std::string trace;
 };
 
-constexpr const char* kExamples = R"(Examples
+constexpr const char* kRunExamples = R"(Examples
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --reference --steps 3
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --trace run.pftrace
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --reference --set plan.zero=3 --set plan.tp=1
@@ -145,7 +145,7 @@ Command run_command(CLI::App& parent) {
       ->type_name("F.pftrace")
       ->check(refuse_empty);
   app->add_flag("--json", options->json, "one JSON object on standard output");
-  app->footer(kExamples);
+  app->footer(kRunExamples);
   return {app, [options] { return run(*options); }};
 }
 

@@ -28,7 +28,7 @@ struct SimulateOptions {
   std::string symbols;
 };
 
-constexpr const char* kExamples = R"(Examples
+constexpr const char* kSimulateExamples = R"(Examples
   stepcast simulate scenarios/runs/llama-3.1-8b-h100x8.yaml
   stepcast simulate llama-3.1-8b --cluster hgx-h100 --gpus 8 --seq 8192 --gbs 128 --tp 2 --pp 2
   stepcast simulate scenarios/runs/llama-3.1-8b-h100x8.yaml --set plan.recompute=full --json
@@ -95,7 +95,7 @@ Command simulate_command(CLI::App& parent) {
                 "every op takes its time alone, however much runs beside it");
   app->add_flag("--sensitivity", options->sensitivity,
                 "also simulate faster kernels, links and NICs, and neighbouring plans: what would change it");
-  app->footer(kExamples);
+  app->footer(kSimulateExamples);
   return {app, [options] { return simulate(*options); }};
 }
 

@@ -37,7 +37,7 @@ struct SweepOptions {
   std::size_t top = 0;  // 0: all
 };
 
-constexpr const char* kExamples = R"(Examples
+constexpr const char* kSweepExamples = R"(Examples
   stepcast sweep scenarios/runs/llama-3.1-8b-h100x8.yaml --vary plan.tp=1,2,4 --vary plan.pp=1,2,4
   stepcast sweep scenarios/runs/llama-3.1-8b-h100x8.yaml --vary tp=1,2 --vary mbs=1,2,4 --sort tokens --top 5
   stepcast sweep scenarios/runs/llama-3.1-8b-h100x8.yaml --vary 'plan.recompute=none,selective[layernorm,mlp_act],full'
@@ -179,7 +179,7 @@ Command sweep_command(CLI::App& parent) {
   app->add_option("--top", options->top, "only the first N rows; sorts by tokens unless told otherwise")
       ->type_name("N")
       ->check(refuse_below_one);
-  app->footer(kExamples);
+  app->footer(kSweepExamples);
   return {app, [options] { return sweep(*options); }};
 }
 

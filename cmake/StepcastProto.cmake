@@ -25,6 +25,7 @@ function(stepcast_proto)
   if(sources)
     add_library(stepcast_proto STATIC ${sources})
     target_compile_options(stepcast_proto PRIVATE -w)
+    set_target_properties(stepcast_proto PROPERTIES UNITY_BUILD OFF)  # generated files repeat each other's names
     set(scope PUBLIC)
   else()
     add_library(stepcast_proto INTERFACE)

@@ -137,18 +137,6 @@ class TreeBuilder : public YAML::EventHandler {
   std::size_t nodes_ = 0;
 };
 
-void require_text(std::string_view text, const std::string& file) {
-  if (text.size() > kMaxFileBytes) {
-    throw Error(ErrorKind::kInput, "larger than " + std::to_string(kMaxFileBytes >> 20) + " MiB",
-                Location{file, 0, ""});
-  }
-  if (const auto bad = first_bad_byte(text)) {
-    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*bad), '\n');
-    throw Error(ErrorKind::kInput, "not UTF-8 text: byte " + std::to_string(*bad + 1) + " is not part of a character",
-                Location{file, static_cast<int>(line), ""});
-  }
-}
-
 bool is_bracketed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
@@ -248,6 +236,18 @@ std::string flow_text(const Node& node) {
     text += flow_text(node.children[i]);
   }
   return text + (map ? "}" : "]");
+}
+
+void require_text(std::string_view text, const std::string& file) {
+  if (text.size() > kMaxFileBytes) {
+    throw Error(ErrorKind::kInput, "larger than " + std::to_string(kMaxFileBytes >> 20) + " MiB",
+                Location{file, 0, ""});
+  }
+  if (const auto bad = first_bad_byte(text)) {
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*bad), '\n');
+    throw Error(ErrorKind::kInput, "not UTF-8 text: byte " + std::to_string(*bad + 1) + " is not part of a character",
+                Location{file, static_cast<int>(line), ""});
+  }
 }
 
 Node parse_document(std::string_view text, const std::string& file, bool origin_only) {

@@ -47,6 +47,9 @@ std::string origin_text(const Location& where);
 // The value in one line, as YAML flow text.
 std::string flow_text(const Node& node);
 
+// Throws Error (kInput) unless `text` is UTF-8 without control characters, at most kMaxFileBytes long.
+void require_text(std::string_view text, const std::string& file);
+
 // Parses one document. `file` names it in locations; `origin_only` drops line numbers (for --set values).
 // Throws Error (kInput) with the line of the first fault.
 Node parse_document(std::string_view text, const std::string& file, bool origin_only = false);

@@ -176,7 +176,7 @@ void take_rest(MegatronRun& run) {
 }
 
 // A mixture of experts is named by its family, which the scenario's reader refuses.
-void take_experts(MegatronRun& run) {
+void take_expert_widths(MegatronRun& run) {
   run.experts = run.degree("num-experts", 0);
   if (run.experts == 0) return;
   run.draft.set("model.model_type", run.args.on("multi-latent-attention") ? "deepseek_v3" : "mixtral",
@@ -206,7 +206,7 @@ void translate_megatron_model(MegatronRun& run) {
   run.layers = required(run, "num-layers");
   run.hidden = required(run, "hidden-size");
   const bool gated = run.args.on("swiglu");
-  take_experts(run);
+  take_expert_widths(run);
   run.draft.set("model.num_hidden_layers", run.layers, run.args.origin("num-layers"));
   run.draft.set("model.hidden_size", run.hidden, run.args.origin("hidden-size"));
   feed_forward(run, gated);

@@ -43,7 +43,7 @@ void take_degrees(MegatronRun& run) {
   }
 }
 
-void take_batch(MegatronRun& run) {
+void take_batch_sizes(MegatronRun& run) {
   run.draft.set("plan.micro_batch_size", run.micro_batch, run.origin_or("micro-batch-size", "assumed"));
   if (run.args.origin("micro-batch-size").empty())
     run.draft.assume("plan.micro_batch_size 1: --micro-batch-size is not given");
@@ -152,7 +152,7 @@ void take_context(MegatronRun& run) {
   }
 }
 
-void take_experts(MegatronRun& run) {
+void take_expert_parallelism(MegatronRun& run) {
   const auto dispatcher = run.args.word("moe-token-dispatcher-type");
   const auto backend = run.args.word("moe-flex-dispatcher-backend");
   const bool deepep = run.args.on("moe-enable-deepep");
@@ -188,12 +188,12 @@ void take_stack(MegatronRun& run) {
 
 void translate_megatron_plan(MegatronRun& run) {
   take_degrees(run);
-  take_batch(run);
+  take_batch_sizes(run);
   take_sharding(run);
   take_recompute(run);
   take_overlap(run);
   take_context(run);
-  take_experts(run);
+  take_expert_parallelism(run);
   take_stack(run);
   if (const auto group = run.args.integer("microbatch-group-size-per-virtual-pipeline-stage")) {
     run.draft.set("plan.microbatch_group", *group, run.args.origin("microbatch-group-size-per-virtual-pipeline-stage"));

@@ -7,7 +7,7 @@
 namespace stepcast::imports {
 namespace {
 
-void take_batch(MegatronRun& run) {
+void take_training_batch(MegatronRun& run) {
   run.sequence = run.count("seq-length", 0);
   if (run.sequence > 0) {
     run.draft.set("training.sequence_length", run.sequence, run.args.origin("seq-length"));
@@ -110,7 +110,7 @@ void take_dropout(MegatronRun& run) {
 }  // namespace
 
 void translate_megatron_training(MegatronRun& run) {
-  take_batch(run);
+  take_training_batch(run);
   take_precision(run);
   take_optimizer(run);
   take_dropout(run);

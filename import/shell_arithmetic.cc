@@ -9,7 +9,7 @@
 namespace stepcast::imports {
 namespace {
 
-constexpr int kMostNesting = 64;
+constexpr int kDeepestArithmetic = 64;
 
 class Evaluator {
  public:
@@ -79,7 +79,7 @@ class Evaluator {
   }
 
   std::int64_t factor() {
-    if (++nesting_ > kMostNesting) return fail();
+    if (++nesting_ > kDeepestArithmetic) return fail();
     const std::int64_t value = atom();
     --nesting_;
     return value;

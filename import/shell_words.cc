@@ -12,7 +12,7 @@ namespace stepcast::imports {
 namespace {
 
 constexpr std::size_t kMostCharacters = std::size_t{4} << 20;
-constexpr int kMostNesting = 32;
+constexpr int kDeepestExpansion = 32;
 constexpr std::string_view kWordEnds = " \t\n;&|()<>";
 
 }  // namespace
@@ -179,7 +179,7 @@ void ShellWordReader::read_dollar(FieldBuilder& fields, bool quoted) {
     cursor_.skip_balanced('(', ')');
     add_unknown(fields, "$(...)", line);
   } else if (cursor_.take("{")) {
-    if (++nesting_ > kMostNesting) cursor_.fail("expansions nest too deep", line);
+    if (++nesting_ > kDeepestExpansion) cursor_.fail("expansions nest too deep", line);
     read_braces(fields, quoted, line);
     --nesting_;
   } else if (cursor_.take("@") || cursor_.take("*")) {

@@ -32,6 +32,8 @@ struct TimeParts {
 
   // Of compute and optimizer: what they took longer than alone, because of communication beside them. Not in the sum.
   Duration slowed;
+
+  bool operator==(const TimeParts&) const = default;
 };
 
 struct SimOptions {

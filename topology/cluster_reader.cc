@@ -16,9 +16,9 @@ constexpr std::int32_t kMaxDevicesPerNode = 65536;
 // Above the largest byte and FLOP rates that work over rate can take in 128 bits.
 constexpr double kMaxRate = 9e18;
 
-class Reader {
+class ClusterReader {
  public:
-  explicit Reader(const FieldLocator& locate) : locate_(locate) {}
+  explicit ClusterReader(const FieldLocator& locate) : locate_(locate) {}
 
   void add(ErrorKind kind, const std::string& field, std::string message, std::vector<std::string> help = {}) {
     problems_.add(kind, std::move(message), locate_(field), std::move(help));
@@ -49,7 +49,7 @@ class Reader {
   ProblemList problems_;
 };
 
-DeviceSpec device_of(const proto::Device& message, Reader& reader) {
+DeviceSpec device_of(const proto::Device& message, ClusterReader& reader) {
   DeviceSpec device;
   device.name = message.name();
   if (device.name.empty()) reader.add(ErrorKind::kInput, "gpu.name", "is missing");
@@ -74,7 +74,7 @@ DeviceSpec device_of(const proto::Device& message, Reader& reader) {
   return device;
 }
 
-ScaleUpSpec scale_up_of(const proto::ScaleUp& message, std::int32_t devices, Reader& reader) {
+ScaleUpSpec scale_up_of(const proto::ScaleUp& message, std::int32_t devices, ClusterReader& reader) {
   ScaleUpSpec scale_up;
   scale_up.bandwidth = BytesPerSecond(reader.rate("scale_up.bandwidth", message.bandwidth()));
   scale_up.in_switch_reduction = message.sharp();
@@ -95,7 +95,7 @@ ScaleUpSpec scale_up_of(const proto::ScaleUp& message, std::int32_t devices, Rea
 }  // namespace
 
 Cluster cluster_of(const proto::Cluster& message, const FieldLocator& locate) {
-  Reader reader(locate);
+  ClusterReader reader(locate);
   Cluster cluster;
   cluster.name = message.name().empty() ? "custom" : message.name();
   cluster.node.name = cluster.name;

@@ -42,9 +42,9 @@ std::optional<Attachment> attachment_of(std::string_view name) {
   return attachment;
 }
 
-class Reader {
+class EndsReader {
  public:
-  Reader(const Cluster& cluster, const FabricLayout& layout) : cables_(cluster.fabric.cables), layout_(layout) {}
+  EndsReader(const Cluster& cluster, const FabricLayout& layout) : cables_(cluster.fabric.cables), layout_(layout) {}
 
   FabricEnds read() {
     for (std::size_t i = 0; i < cables_.size(); ++i) {
@@ -123,6 +123,6 @@ class Reader {
 
 }  // namespace
 
-FabricEnds ends_of(const Cluster& cluster, const FabricLayout& layout) { return Reader(cluster, layout).read(); }
+FabricEnds ends_of(const Cluster& cluster, const FabricLayout& layout) { return EndsReader(cluster, layout).read(); }
 
 }  // namespace stepcast::topology

@@ -12,7 +12,7 @@ constexpr std::int64_t kLl = 8 * 512 * 8 * 16;      // lines per thread x thread
 constexpr std::int64_t kLl128 = 120 * 640 * 8 * 8;  // elements per thread x threads x steps x bytes
 constexpr std::int64_t kConnection = kSimple + kLl + kLl128;
 constexpr std::int64_t kNvlsHead = 2 * kMiB;
-constexpr std::int64_t kMostHeads = 32;        // NCCL_MAX_NVLS_ARITY
+constexpr std::int64_t kMostNvlsPeers = 32;    // NCCL_MAX_NVLS_ARITY
 constexpr std::int64_t kContext = 481 * kMiB;  // 0.47 GiB
 
 // Buffers for one neighbour before and one behind, over all channels.
@@ -31,7 +31,7 @@ std::int64_t log2_ceiling(std::int64_t n) {
 
 Bytes communicator_bytes(const CommunicatorUse& use) {
   const std::int64_t sides = use.domains > 1 ? 2 : 1;
-  const std::int64_t nvls = use.channels * std::min(use.domain_peers, kMostHeads) * kNvlsHead;
+  const std::int64_t nvls = use.channels * std::min(use.domain_peers, kMostNvlsPeers) * kNvlsHead;
   switch (use.algorithm) {
     case Algorithm::kRing:
       return Bytes(chain_bytes(use));

@@ -9,7 +9,7 @@
 namespace stepcast::sim {
 namespace {
 
-constexpr std::int32_t kMostHeads = 32;
+constexpr std::int32_t kMostNvlsHeads = 32;
 constexpr double kSlowestTried = 0.49;           // of the speed that works, by the search
 constexpr std::int32_t kMostGraphChannels = 32;  // doubled they are MAXCHANNELS
 
@@ -93,7 +93,7 @@ NcclSystem nccl_system(const topology::Cluster& cluster, const GroupPath& path) 
   }
   s.tree = s.ring;
   if (s.nvlink && node.scale_up.in_switch_reduction && local >= 2) {
-    const std::int32_t heads = std::min(local, kMostHeads);
+    const std::int32_t heads = std::min(local, kMostNvlsHeads);
     const std::span<const double> speeds = nccl_speeds_within_node(s.architecture);
     s.nvls = {heads, fastest_within(speeds, usable / heads), s.nodes > 1 ? s.ring.inter : speeds.front()};
   }

@@ -12,8 +12,6 @@ namespace stepcast::cli {
 namespace {
 
 const char* const kTiny = "scenarios/runs/tiny-llama-tp2-pp2.yaml";
-const char* const kEight = "scenarios/runs/llama-3.1-8b-h100x8.yaml";
-
 struct ExitCase {
   std::string arguments;
   int code;
@@ -117,17 +115,15 @@ TEST(CommandLine, KeepsItsExitCodes) {
       {"simulate " + tiny + " --ep 2", 4},
       {"simulate " + tiny + " --symbols trace.pftrace", 4},
       // 75,617 ops of two classes are 302,468 on 8 ranks: times 100,000 more than 2e9.
-      {"simulate " + std::string(kEight) + " --set jitter.compute_sigma=0.1 --set jitter.samples=100000", 4},
+      {"simulate " + kEight + " --set jitter.compute_sigma=0.1 --set jitter.samples=100000", 4},
       {"run " + tiny + " --backend cuda", 4},
       {"run " + tiny + " --backend cpu --ranks-as processes", 4},
       {"compare " + tiny, 4},
-      {"simulate " + std::string(kEight) + " --set plan.zero=3", 4},
+      {"simulate " + kEight + " --set plan.zero=3", 4},
       {"simulate deepseek-v3 --cluster hgx-h100 --gpus 8 --seq 4096 --gbs 8", 4},
-      {"check " + std::string(kEight) + " --set model=mixtral-8x7b", 4},
+      {"check " + kEight + " --set model=mixtral-8x7b", 4},
       {"simulate " + tiny + " --trace /nonexistent/step.pftrace", 5},
-      {"run " + std::string(kEight) +
-           " --backend cpu --set training.global_batch_size=1024 --set plan.zero=0 --tp 1 --pp 1",
-       5},
+      {"run " + kEight + " --backend cpu --set training.global_batch_size=1024 --set plan.zero=0 --tp 1 --pp 1", 5},
   };
   expect_exit_codes(cases);
 }
@@ -317,7 +313,7 @@ TEST(Simulate, AnswersInFullWhenItDoesNotFit) {
 // A replica a device: 6 bytes of 8.03e9 parameters and an eighth of 12 are 56 GiB, and 32 layers keep about 139 kB a
 // token, 34 GiB for 8,192. Of 79.6 GiB.
 TEST(Simulate, SimulatesEveryRemedyItOffers) {
-  const std::string arguments = std::string(kEight) + " --set plan.tp=1 --set plan.pp=1 --set plan.zero=1";
+  const std::string arguments = kEight + " --set plan.tp=1 --set plan.pp=1 --set plan.zero=1";
   const ProgramRun run = stepcast("simulate --json " + arguments);
   ASSERT_EQ(run.exit_code, 1) << run.err;
   const auto remedies = nlohmann::json::parse(run.out)["remedies"];
@@ -343,7 +339,7 @@ TEST(Simulate, SimulatesEveryRemedyItOffers) {
 
 // The parts of what a device holds, and NCCL's buffers for the groups of the plan: tp2, pp2 and dp2 on one node.
 TEST(Simulate, SaysWhatADeviceHolds) {
-  const ProgramRun run = stepcast("simulate --json " + std::string(kEight));
+  const ProgramRun run = stepcast("simulate --json " + kEight);
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const auto memory = nlohmann::json::parse(run.out)["memory"];
   const auto& parts = memory["device_parts"];
@@ -459,7 +455,7 @@ TEST(Check, ListsBrokenRulesAsJson) {
 }
 
 TEST(Check, TellsUnsupportedFromBroken) {
-  const std::string arguments = std::string(kEight) + " --set plan.zero=3";
+  const std::string arguments = kEight + " --set plan.zero=3";
   const ProgramRun screen = stepcast("check " + arguments);
   EXPECT_EQ(screen.exit_code, 4);
   EXPECT_TRUE(screen.out.starts_with("UNSUPPORTED  ")) << screen.out;

@@ -9,8 +9,6 @@
 namespace stepcast::cli {
 namespace {
 
-const std::string kEight = "scenarios/runs/llama-3.1-8b-h100x8.yaml";
-
 nlohmann::json diff(const std::string& arguments) {
   const ProgramRun run = stepcast("diff " + arguments + " --json");
   EXPECT_EQ(run.exit_code, 0) << run.err;

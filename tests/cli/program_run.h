@@ -6,6 +6,8 @@
 
 namespace stepcast::cli {
 
+inline const std::string kEight = "scenarios/runs/llama-3.1-8b-h100x8.yaml";  // of the shipped runs the smallest
+
 struct ProgramRun {
   int exit_code = -1;
   std::string out;

@@ -10,7 +10,6 @@
 namespace stepcast::cli {
 namespace {
 
-const std::string kEight = "scenarios/runs/llama-3.1-8b-h100x8.yaml";
 const std::string kSixteen = "scenarios/runs/nanotron-3b-h100x16.yaml";
 
 std::map<std::string, nlohmann::json> sensitivity_of(const std::string& arguments) {

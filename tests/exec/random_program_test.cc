@@ -18,7 +18,7 @@ using program::DType;
 using program::OpKind;
 using program::Stream;
 
-constexpr std::int64_t kCols = 16;  // of a row; every buffer is a row, operands are rows or halves of rows
+constexpr std::int64_t kRowLength = 16;  // of a row; every buffer is a row, operands are rows or halves of rows
 constexpr int kPersistent = 3;
 constexpr int kBuffers = 9;
 
@@ -54,14 +54,20 @@ class Generator {
   void add_buffer(int i) {
     const bool persistent = i < kPersistent;
     const auto memory_class = static_cast<program::MemoryClass>(draw_.below(5));
-    const auto buffer = rank_.buffer("b", kCols * 4, memory_class, persistent);
-    views_.push_back(rank_.view(buffer, 0, DType::kF32, {kCols / 2}));
-    views_.push_back(rank_.view(buffer, kCols / 2 * 4, DType::kF32, {kCols / 2}));
+    const auto buffer = rank_.buffer("b", kRowLength * 4, memory_class, persistent);
+    views_.push_back(rank_.view(buffer, 0, DType::kF32, {kRowLength / 2}));
+    views_.push_back(rank_.view(buffer, kRowLength / 2 * 4, DType::kF32, {kRowLength / 2}));
     written_.insert(written_.end(), 2, persistent);
     if (!persistent) return;
-    const auto parameter = builder_.parameter({.name = "p" + std::to_string(i), .rows = 1, .cols = kCols, .std = 1});
-    rank_.add_shard(
-        {parameter, program::ShardKind::kWeight, buffer, 0, DType::kF32, {{{0, 1, {}, 0}, {0, kCols, {}, 0}}}, {}});
+    const auto parameter =
+        builder_.parameter({.name = "p" + std::to_string(i), .rows = 1, .cols = kRowLength, .std = 1});
+    rank_.add_shard({parameter,
+                     program::ShardKind::kWeight,
+                     buffer,
+                     0,
+                     DType::kF32,
+                     {{{0, 1, {}, 0}, {0, kRowLength, {}, 0}}},
+                     {}});
   }
 
   std::size_t written_view() {
@@ -74,7 +80,7 @@ class Generator {
   // in1 + in2 -> temp on one stream, temp -> out on another; or zero -> out; or all_reduce(out).
   void add_call(int index, program::RoleId world) {
     program::SegmentBuilder segment("r");
-    const program::Shape shape{kCols / 2};
+    const program::Shape shape{kRowLength / 2};
     const auto stream = [&] { return static_cast<Stream>(draw_.below(5)); };
     std::vector<program::ViewId> args;
     const auto slot = [&](std::size_t view) {
@@ -128,14 +134,14 @@ void interpret(const program::Program& p, std::vector<std::vector<float>>& buffe
   const program::RankProgram& r = p.rank_programs[program::RankProgramId(0)];
   for (const program::Call& call : r.calls) {
     const program::Segment& segment = p.segments[call.segment];
-    std::vector<float> temp(kCols / 2);
+    std::vector<float> temp(kRowLength / 2);
     const auto at = [&](const program::Op& op, std::size_t i) {
       if (op.operands[i].temp) return temp.data();
       const program::View& view = r.views[call.args[op.operands[i].index]];
       return buffers[view.buffer.value].data() + view.byte_offset / 4;
     };
     for (const program::Op& op : segment.ops) {
-      for (std::int64_t i = 0; i < kCols / 2; ++i) {
+      for (std::int64_t i = 0; i < kRowLength / 2; ++i) {
         float* result = at(op, op.operands.size() - 1) + i;
         if (op.kind == OpKind::kZeroFill) *result = 0;
         if (op.kind == OpKind::kCopy) *result = at(op, 0)[i];
@@ -155,7 +161,7 @@ TEST(RandomProgram, ComputesWhatAPlainInterpreterComputes) {
   for (std::uint64_t seed = 0; seed < stepcast::testing::random_cases(60); ++seed) {
     const program::CheckedProgram checked(random_program(seed, seed % 2 == 0 ? 1 : 2));
     Executor executor(checked, {.poison = true});
-    std::vector<std::vector<float>> buffers(kBuffers, std::vector<float>(kCols, 0.0F));
+    std::vector<std::vector<float>> buffers(kBuffers, std::vector<float>(kRowLength, 0.0F));
     for (int i = 0; i < kPersistent; ++i) {
       buffers[static_cast<std::size_t>(i)] =
           tiny::gathered(checked, executor, "p" + std::to_string(i), program::ShardKind::kWeight);

@@ -101,6 +101,21 @@ TEST(TorchtitanImport, NamesTheLineOfABrokenFile) {
   EXPECT_EQ(a.problems[0].where.line, 2);
 }
 
+// U+00E9 and U+2028 lie where toml++ 3.3 asks for white space and does not come back.
+TEST(TorchtitanImport, ReadsCharactersOutsideAscii) {
+  const std::string start = "[model]\nname = \"llama3\"  # caf\u00e9\nflavor = \"8B\"\n";
+  EXPECT_TRUE(
+      import_text("torchtitan", "run.toml", start + "[job]\nnote = \"\"\"100 % \u00e9 \\\n \u00e9\"\"\"\n", on(8))
+          .problems.empty());
+  const Answer unknown = import_text("torchtitan", "run.toml", "[model]\nname = \"llama\u00e9 %C3\"\n", on(8));
+  EXPECT_NE(unknown.problem_text().find("llama\u00e9 %C3"), std::string::npos) << unknown.problem_text();
+  for (const char* fault : {"\u00e9 = 1\n", "\u2028 = 1\n", "x = 1 \u00e9\n", "\xE9\n"}) {
+    const Answer a = import_text("torchtitan", "run.toml", start + fault, on(8));
+    ASSERT_EQ(a.problems.size(), 1U) << fault;
+    EXPECT_EQ(a.problems[0].where.line, 4) << fault;
+  }
+}
+
 constexpr const char* kNanotron = R"(model:
   ddp_bucket_cap_mb: 25
   dtype: bfloat16

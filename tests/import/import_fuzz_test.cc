@@ -79,7 +79,8 @@ TEST(ImportFuzz, ReadsAnyToml) {
       "local_batch_size = 4\nseq_len = 8192\n[parallelism]\npipeline_parallel_degree = 2\n"
       "pipeline_parallel_schedule = \"1F1B\"\ndata_parallel_replicate_degree = 2\n";
   expect_both(run("torchtitan", "run.toml",
-                  fuzz::Mutator(kSeed + 1, {toml}, {"[[", "]]", "\"\"\"", "1979-05-27", "-1", "inf", "0x", "a.b.c"}),
+                  fuzz::Mutator(kSeed + 1, {toml},
+                                {"[[", "]]", "\"\"\"", "1979-05-27", "-1", "inf", "0x", "a.b.c", "\u00e9", "\u3000"}),
                   ""));
 }
 

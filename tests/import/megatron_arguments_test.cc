@@ -13,7 +13,7 @@ const std::string kGpt =
     "--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --seq-length 2048 --max-position-embeddings 2048 "
     "--vocab-size 50257 --bf16 --tensor-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 8 ";
 
-Answer with(const std::string& flags, ImportRequest request = {}) {
+Answer gpt(const std::string& flags, ImportRequest request = {}) {
   return import_text("megatron", "run.sh", "torchrun --nproc_per_node 8 pretrain_gpt.py " + kGpt + flags + "\n",
                      std::move(request));
 }
@@ -40,7 +40,7 @@ int code_of(const Answer& a) {
 // + 13 * 12,288 = 1,812,099,072, and 173,961,510,912 in 96 layers. The tied table of 50,257 tokens has 617,558,016, the
 // positions 2048 * 12,288 = 25,165,824, the last norm 24,576. The padding of the table to 51,200 is no parameter.
 TEST(MegatronModel, ReadsItsDefaultsAsAGpt) {
-  const Answer a = with("");
+  const Answer a = gpt("");
   ASSERT_EQ(a.problem_text(), "");
   const plan::ReadScenario scenario = read(a);
   EXPECT_TRUE(scenario.violations.empty());
@@ -51,9 +51,9 @@ TEST(MegatronModel, ReadsItsDefaultsAsAGpt) {
 }
 
 TEST(MegatronModel, TakesEachSwitchByItself) {
-  const Answer a = with(
-      "--normalization RMSNorm --disable-bias-linear --position-embedding-type rope --squared-relu "
-      "--untie-embeddings-and-output-weights --attention-dropout 0.0 --hidden-dropout 0.0");
+  const Answer a =
+      gpt("--normalization RMSNorm --disable-bias-linear --position-embedding-type rope --squared-relu "
+          "--untie-embeddings-and-output-weights --attention-dropout 0.0 --hidden-dropout 0.0");
   EXPECT_EQ(a.value("model.normalization"), "RMSNorm");
   EXPECT_EQ(a.value("model.add_bias_linear"), "false");
   EXPECT_EQ(a.value("model.position_embedding_type"), "rope");
@@ -64,20 +64,20 @@ TEST(MegatronModel, TakesEachSwitchByItself) {
 }
 
 TEST(MegatronModel, TellsWhereGeluIsNoTanh) {
-  EXPECT_EQ(import_report(with("").imported).find("erf"), std::string::npos);
+  EXPECT_EQ(import_report(gpt("").imported).find("erf"), std::string::npos);
   for (const char* flag : {"--no-bias-gelu-fusion", "--disable-bias-linear"}) {
-    const std::string said = import_report(with(flag).imported);
+    const std::string said = import_report(gpt(flag).imported);
     EXPECT_NE(said.find(std::string("run.sh:1: ") + flag + " makes it the erf form"), std::string::npos) << said;
   }
 }
 
 TEST(MegatronModel, RefusesTwoProbabilitiesOfDropout) {
-  const Answer a = with("--attention-dropout 0");
+  const Answer a = gpt("--attention-dropout 0");
   ASSERT_EQ(a.problems.size(), 1U) << a.problem_text();
   EXPECT_EQ(a.problems[0].kind, ErrorKind::kUnsupported);
   ImportRequest request;
   request.settings = {config::parse_setting("training.dropout=0.1")};
-  EXPECT_EQ(code_of(with("--attention-dropout 0", request)), 0);
+  EXPECT_EQ(code_of(gpt("--attention-dropout 0", request)), 0);
 }
 
 // Each is written under a key that the reader refuses, and the setting that the warning names runs.
@@ -99,14 +99,14 @@ TEST(MegatronRefusals, SayWhatRunsInstead) {
       {"--sequence-parallel --tp-comm-overlap", "plan.overlap.tp_comm", "true", "plan.overlap.tp_comm=false"},
   };
   for (const Refused& refused : table) {
-    const Answer a = with(refused.flags);
+    const Answer a = gpt(refused.flags);
     EXPECT_EQ(a.value(refused.field), refused.value) << refused.flags << a.problem_text();
     EXPECT_EQ(code_of(a), 4) << refused.flags;
     EXPECT_NE(import_report(a.imported).find("warning: "), std::string::npos) << refused.flags;
     EXPECT_NE(import_report(a.imported).find("--set " + refused.setting), std::string::npos) << refused.flags;
     ImportRequest request;
     request.settings = {config::parse_setting(refused.setting)};
-    const Answer other = with(refused.flags, request);
+    const Answer other = gpt(refused.flags, request);
     EXPECT_EQ(code_of(other), 0) << refused.flags;
     EXPECT_TRUE(other.imported.warnings.empty()) << refused.flags;
   }
@@ -114,17 +114,16 @@ TEST(MegatronRefusals, SayWhatRunsInstead) {
 
 TEST(MegatronRefusals, NameAWindowThatHidesKeys) {
   for (const char* window : {"1024,0", "\"(1024, 0)\"", "1024 0"}) {
-    const Answer a = with(std::string("--window-size ") + window);
+    const Answer a = gpt(std::string("--window-size ") + window);
     ASSERT_EQ(a.problems.size(), 1U) << window << a.problem_text();
     EXPECT_EQ(a.problems[0].kind, ErrorKind::kUnsupported);
     EXPECT_EQ(a.problems[0].where.field, "--window-size");
   }
-  EXPECT_EQ(with("--window-size 4096,0").problem_text(), "");  // longer than the 2048 tokens of a sequence
+  EXPECT_EQ(gpt("--window-size 4096,0").problem_text(), "");  // longer than the 2048 tokens of a sequence
 }
 
 TEST(MegatronRefusals, NameMistypedFlagsBeforeTheirConsequences) {
-  const Answer a =
-      with("--tp-comm-overlap --sequence-paralell --pipeline-model-paralel-size 2 --fp16 --our-own-loss 3");
+  const Answer a = gpt("--tp-comm-overlap --sequence-paralell --pipeline-model-paralel-size 2 --fp16 --our-own-loss 3");
   ASSERT_EQ(a.problems.size(), 2U) << a.problem_text();
   EXPECT_EQ(a.problems[0].kind, ErrorKind::kInput);
   EXPECT_EQ(a.problems[0].where.line, 1);
@@ -136,7 +135,7 @@ TEST(MegatronRefusals, RefuseZeroAndBelow) {
   for (const char* flag : {"--micro-batch-size", "--global-batch-size", "--num-layers", "--hidden-size", "--seq-length",
                            "--tensor-model-parallel-size", "--vocab-size"}) {
     for (const char* value : {" 0", " -1"}) {
-      const std::string said = with(flag + std::string(value)).problem_text();
+      const std::string said = gpt(flag + std::string(value)).problem_text();
       EXPECT_NE(said.find("run.sh:1: " + std::string(flag)), std::string::npos) << flag << value << "\n" << said;
     }
   }

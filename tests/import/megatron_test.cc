@@ -13,13 +13,13 @@ const std::string kModel =
     "--disable-bias-linear --position-embedding-type rope --untie-embeddings-and-output-weights --vocab-size 32000 "
     "--seq-length 4096 --max-position-embeddings 4096 --attention-dropout 0 --hidden-dropout 0 --bf16 ";
 
-Answer with(const std::string& flags, ImportRequest request = {}) {
+Answer llama(const std::string& flags, ImportRequest request = {}) {
   return import_text("megatron", "run.sh", "torchrun --nproc_per_node 8 pretrain_gpt.py " + kModel + flags + "\n",
                      std::move(request));
 }
 
 TEST(MegatronImport, WritesOutDefaultsThatDiffer) {
-  const Answer a = with("--global-batch-size 64 --tensor-model-parallel-size 2");
+  const Answer a = llama("--global-batch-size 64 --tensor-model-parallel-size 2");
   ASSERT_EQ(a.problem_text(), "");
   EXPECT_EQ(a.value("plan.zero"), "0");
   EXPECT_EQ(a.value("plan.sequence_parallel"), "false");
@@ -30,12 +30,12 @@ TEST(MegatronImport, WritesOutDefaultsThatDiffer) {
 }
 
 TEST(MegatronImport, DerivesTheBatchItIsNotGiven) {
-  const Answer a = with("--micro-batch-size 2 --tensor-model-parallel-size 2");
+  const Answer a = llama("--micro-batch-size 2 --tensor-model-parallel-size 2");
   EXPECT_EQ(a.value("training.global_batch_size"), "8");  // 2 sequences * dp 8 / 2
 }
 
 TEST(MegatronImport, TakesOptimizerInstancesAndNarrowStates) {
-  const Answer a = with(
+  const Answer a = llama(
       "--global-batch-size 64 --use-distributed-optimizer --num-distributed-optimizer-instances 2 "
       "--grad-reduce-in-bf16 --use-precision-aware-optimizer --exp-avg-dtype bf16");
   ASSERT_EQ(a.problem_text(), "");
@@ -51,7 +51,7 @@ TEST(MegatronImport, TakesOptimizerInstancesAndNarrowStates) {
 
 TEST(MegatronImport, WritesAScenarioThatItsReaderTakes) {
   const ScratchFolder folder;
-  const Answer a = with(
+  const Answer a = llama(
       "--global-batch-size 64 --tensor-model-parallel-size 2 --use-distributed-optimizer "
       "--sequence-parallel --recompute-activations");
   ASSERT_EQ(a.problem_text(), "");
@@ -67,20 +67,20 @@ TEST(MegatronImport, WritesAScenarioThatItsReaderTakes) {
 }
 
 TEST(MegatronImport, AsksForAVariableOnlyWhereItCounts) {
-  const Answer a = with("--global-batch-size $GBS --save $DIR --load=$DIR/x");
+  const Answer a = llama("--global-batch-size $GBS --save $DIR --load=$DIR/x");
   ASSERT_EQ(a.problems.size(), 1U) << a.problem_text();
   EXPECT_NE(a.problem_text().find("--define GBS=VALUE"), std::string::npos);
   ImportRequest request;
   request.defines = {{"GBS", "32"}};
-  EXPECT_EQ(with("--global-batch-size $GBS --save $DIR", request).value("training.global_batch_size"), "32");
+  EXPECT_EQ(llama("--global-batch-size $GBS --save $DIR", request).value("training.global_batch_size"), "32");
 }
 
 TEST(MegatronImport, AsksForArgumentsThatAVariableMayHide) {
-  EXPECT_NE(with("--global-batch-size 8 $EXTRA").problem_text().find("--define EXTRA="), std::string::npos);
+  EXPECT_NE(llama("--global-batch-size 8 $EXTRA").problem_text().find("--define EXTRA="), std::string::npos);
 }
 
 TEST(MegatronImport, SortsWhatItIgnores) {
-  const Answer a = with("--global-batch-size 8 --lr 1e-4 --defer-embedding-wgrad-compute --our-own-loss 2");
+  const Answer a = llama("--global-batch-size 8 --lr 1e-4 --defer-embedding-wgrad-compute --our-own-loss 2");
   ASSERT_EQ(a.problem_text(), "");
   EXPECT_EQ(a.ignored("--lr")->reason, Reason::kNoInfluence);
   EXPECT_EQ(a.ignored("--defer-embedding-wgrad-compute")->reason, Reason::kNotSupported);
@@ -92,34 +92,34 @@ TEST(MegatronImport, SortsWhatItIgnores) {
 }
 
 TEST(MegatronImport, TakesTheLastOfTwoAndTells) {
-  const Answer a = with("--micro-batch-size 1 --global-batch-size 16 --micro-batch-size 2");
+  const Answer a = llama("--micro-batch-size 1 --global-batch-size 16 --micro-batch-size 2");
   EXPECT_EQ(a.value("plan.micro_batch_size"), "2");
   ASSERT_EQ(a.imported.contradictions.size(), 1U);
   EXPECT_NE(a.imported.contradictions[0].find("--micro-batch-size 2 holds"), std::string::npos);
 }
 
 TEST(MegatronImport, TakesUnderscoresAndUnambiguousBeginnings) {
-  const Answer a = with("--global_batch_size=16 --tensor-model-parallel 2");
+  const Answer a = llama("--global_batch_size=16 --tensor-model-parallel 2");
   EXPECT_EQ(a.value("training.global_batch_size"), "16");
   EXPECT_EQ(a.value("plan.tp"), "2");
 }
 
 TEST(MegatronImport, WritesEveryWayToSplitLayers) {
   const std::string pipeline = "--global-batch-size 64 --pipeline-model-parallel-size 4 ";
-  EXPECT_EQ(with(pipeline).value("plan.layout"), "-");
+  EXPECT_EQ(llama(pipeline).value("plan.layout"), "-");
   // 30 counted layers: 32 - 2, so each of 4 ranks counts (30 + 2) / 4 = 8.
   const std::string thirty = pipeline + "--num-layers 30 ";
-  EXPECT_EQ(with(thirty + "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split")
+  EXPECT_EQ(llama(thirty + "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split")
                 .value("plan.layout"),
             "[7, 8, 8, 7]");
-  EXPECT_EQ(with(thirty + "--decoder-first-pipeline-num-layers 6").value("plan.layout"), "[6, 8, 8, 8]");
-  EXPECT_EQ(with(pipeline + "--num-virtual-stages-per-pipeline-rank 2").value("plan.vp"), "2");
-  EXPECT_EQ(with(pipeline + "--num-layers-per-virtual-pipeline-stage 2").value("plan.vp"), "4");
+  EXPECT_EQ(llama(thirty + "--decoder-first-pipeline-num-layers 6").value("plan.layout"), "[6, 8, 8, 8]");
+  EXPECT_EQ(llama(pipeline + "--num-virtual-stages-per-pipeline-rank 2").value("plan.vp"), "2");
+  EXPECT_EQ(llama(pipeline + "--num-layers-per-virtual-pipeline-stage 2").value("plan.vp"), "4");
   // Ranks of 6 and 8 layers in two chunks each: 3 and 4.
-  EXPECT_EQ(with(thirty + "--decoder-first-pipeline-num-layers 6 --num-virtual-stages-per-pipeline-rank 2")
+  EXPECT_EQ(llama(thirty + "--decoder-first-pipeline-num-layers 6 --num-virtual-stages-per-pipeline-rank 2")
                 .value("plan.layout"),
             "[3, 4, 4, 4, 3, 4, 4, 4]");
-  EXPECT_EQ(with(pipeline + "--pipeline-model-parallel-layout 'Et*8|t*8|t*8|t*8L'").value("plan.layout"),
+  EXPECT_EQ(llama(pipeline + "--pipeline-model-parallel-layout 'Et*8|t*8|t*8|t*8L'").value("plan.layout"),
             "\"Et*8|t*8|t*8|t*8L\"");
 }
 
@@ -158,7 +158,7 @@ TEST(MegatronImport, LetsASettingReplaceWhatItNames) {
   ImportRequest request;
   request.settings = {config::parse_setting("plan.recompute=none"),
                       config::parse_setting("cluster.nic={rate: 200 Gb/s}")};
-  const Answer a = with("--global-batch-size 8 --recompute-activations", request);
+  const Answer a = llama("--global-batch-size 8 --recompute-activations", request);
   EXPECT_EQ(a.value("plan.recompute"), "none");
   EXPECT_EQ(a.value("plan.recompute.granularity"), "-");
   EXPECT_EQ(a.value("cluster.base"), "hgx-h100");

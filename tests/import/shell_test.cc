@@ -11,14 +11,14 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-ShellScript script(const std::string& text, const std::map<std::string, std::string>& defines = {}) {
+ShellScript shell(const std::string& text, const std::map<std::string, std::string>& defines = {}) {
   return read_shell(text, "run.sh", defines);
 }
 
 // The words of the last command.
 Words last(const std::string& text, const std::map<std::string, std::string>& defines = {}) {
   Words words;
-  const ShellScript read = script(text, defines);
+  const ShellScript read = shell(text, defines);
   if (read.commands.empty()) return words;
   for (const ShellWord& word : read.commands.back().words) words.push_back(word.text);
   return words;
@@ -26,7 +26,7 @@ Words last(const std::string& text, const std::map<std::string, std::string>& de
 
 Words unknowns(const std::string& text, const std::map<std::string, std::string>& defines = {}) {
   Words names;
-  for (const ShellCommand& command : script(text, defines).commands) {
+  for (const ShellCommand& command : shell(text, defines).commands) {
     for (const ShellWord& word : command.words) names.insert(names.end(), word.unknown.begin(), word.unknown.end());
   }
   return names;
@@ -53,7 +53,7 @@ TEST(Shell, ReadsArraysOverLinesWithComments) {
 }
 
 TEST(Shell, JoinsContinuedLinesAndKeepsTheirNumbers) {
-  const ShellScript read = script("run \\\n  --x 1 \\\n  --y 2 # end\nnext");
+  const ShellScript read = shell("run \\\n  --x 1 \\\n  --y 2 # end\nnext");
   ASSERT_EQ(read.commands.size(), 2U);
   ASSERT_EQ(read.commands[0].words.size(), 5U);
   EXPECT_EQ(read.commands[0].words[3].text, "--y");
@@ -61,7 +61,7 @@ TEST(Shell, JoinsContinuedLinesAndKeepsTheirNumbers) {
 }
 
 TEST(Shell, RemembersTheLineOfTextInAVariable) {
-  const ShellScript read = script("A=\"--x 1 \\\n --y 2\"\nrun $A");
+  const ShellScript read = shell("A=\"--x 1 \\\n --y 2\"\nrun $A");
   ASSERT_EQ(read.commands[0].words.size(), 5U);
   EXPECT_EQ(read.commands[0].words[1].line, 1);
   EXPECT_EQ(read.commands[0].words[3].line, 2);
@@ -69,7 +69,7 @@ TEST(Shell, RemembersTheLineOfTextInAVariable) {
 
 TEST(Shell, SkipsHereDocumentsRedirectionsAndTests) {
   EXPECT_EQ(last("cat > f <<'EOF'\nrun --x 1\nEOF\nrun --y 2 > log 2>&1 | tee out"), (Words{"tee", "out"}));
-  const ShellScript read = script("cat <<-END\n\trun --x\n\tEND\n[[ -n $A && $B < 3 ]]\n((A > 2))\nrun --y 2>&1 &");
+  const ShellScript read = shell("cat <<-END\n\trun --x\n\tEND\n[[ -n $A && $B < 3 ]]\n((A > 2))\nrun --y 2>&1 &");
   ASSERT_EQ(read.commands.size(), 2U);
   EXPECT_EQ(read.commands[1].words.size(), 2U);
 }
@@ -101,7 +101,7 @@ TEST(Shell, DoesArithmetic) {
 }
 
 TEST(Shell, CollectsEnvironmentAndSlurm) {
-  const ShellScript read = script("#SBATCH --nodes=4 -n 32 # four\nexport A=1 B=2\nC=3 run\n");
+  const ShellScript read = shell("#SBATCH --nodes=4 -n 32 # four\nexport A=1 B=2\nC=3 run\n");
   ASSERT_EQ(read.slurm.size(), 3U);
   EXPECT_EQ(read.slurm[0].text, "--nodes=4");
   ASSERT_EQ(read.environment.size(), 3U);
@@ -111,21 +111,21 @@ TEST(Shell, CollectsEnvironmentAndSlurm) {
 
 TEST(Shell, RefusesWhatNeverEnds) {
   for (const char* text : {"run 'x", "run \"x", "A=(1 2", "run ${A:-x", "run $(ls", "run `ls", "run $((1"}) {
-    EXPECT_THROW(script(text), Error) << text;
+    EXPECT_THROW(shell(text), Error) << text;
   }
 }
 
 TEST(Shell, StopsWhereExpansionsGrowWithoutBound) {
   std::string text = "A=xxxxxxxxxxxxxxxx\n";
   for (int i = 0; i < 40; ++i) text += "A=$A$A\n";
-  EXPECT_THROW(script(text), Error);
+  EXPECT_THROW(shell(text), Error);
   std::string deep = "run ";
   for (int i = 0; i < 100; ++i) deep += "${A:-";
-  EXPECT_THROW(script(deep), Error);
+  EXPECT_THROW(shell(deep), Error);
 }
 
 TEST(Shell, OpensQuotedCommands) {
-  const ShellScript read = script("bash -c \"python t.py --x 'a b' $Y\"");
+  const ShellScript read = shell("bash -c \"python t.py --x 'a b' $Y\"");
   const std::vector<ShellWord> words = split_words(read.commands[0].words[2]);
   ASSERT_EQ(words.size(), 5U);
   EXPECT_EQ(words[3].text, "a b");

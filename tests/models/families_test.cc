@@ -7,25 +7,8 @@
 namespace stepcast::models {
 namespace {
 
-std::vector<Problem> problems_in(const std::string& text) {
-  try {
-    parse_hf_config(text, "m.json");
-  } catch (const Error& e) {
-    return e.problems();
-  }
-  return {};
-}
-
-// Expects exactly one problem at `field` on `line`, whose message contains `part`.
-void expect_problem(const std::string& text, ErrorKind kind, int line, const std::string& field,
-                    const std::string& part) {
-  const std::vector<Problem> problems = problems_in(text);
-  ASSERT_EQ(problems.size(), 1u) << to_text(problems);
-  EXPECT_EQ(problems[0].kind, kind) << to_text(problems);
-  EXPECT_EQ(problems[0].where.line, line) << to_text(problems);
-  EXPECT_EQ(problems[0].where.field, field) << to_text(problems);
-  EXPECT_NE(problems[0].message.find(part), std::string::npos) << to_text(problems);
-}
+using testing::expect_problem;
+using testing::problems_in;
 
 // A preset's text with `from` replaced by `to`.
 std::string edited(const std::string& preset, const std::string& from, const std::string& to) {

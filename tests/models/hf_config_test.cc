@@ -11,6 +11,9 @@
 namespace stepcast::models {
 namespace {
 
+using testing::expect_problem;
+using testing::problems_in;
+
 // A valid file with one key per line, so that a key's line is its position + 2 (the brace is line 1).
 const std::vector<std::pair<std::string, std::string>> kMinimal = {
     {"model_type", "\"llama\""}, {"num_hidden_layers", "4"},   {"hidden_size", "64"},
@@ -36,27 +39,6 @@ std::string minimal_with(const std::vector<std::pair<std::string, std::string>>&
     text += std::string(i == 0 ? "" : ",") + "\n\"" + keys[i].first + "\": " + keys[i].second;
   }
   return text + "\n}\n";
-}
-
-std::vector<Problem> problems_in(const std::string& text) {
-  try {
-    parse_hf_config(text, "m.json");
-  } catch (const Error& e) {
-    return e.problems();
-  }
-  return {};
-}
-
-// Expects exactly one problem, at m.json:line: field, whose message contains `part`.
-void expect_problem(const std::string& text, ErrorKind kind, int line, const std::string& field,
-                    const std::string& part) {
-  const std::vector<Problem> problems = problems_in(text);
-  ASSERT_EQ(problems.size(), 1u) << text << to_text(problems);
-  EXPECT_EQ(problems[0].kind, kind) << to_text(problems);
-  EXPECT_EQ(problems[0].where.file, "m.json");
-  EXPECT_EQ(problems[0].where.line, line) << to_text(problems);
-  EXPECT_EQ(problems[0].where.field, field) << to_text(problems);
-  EXPECT_NE(problems[0].message.find(part), std::string::npos) << to_text(problems);
 }
 
 TEST(ParseHfConfig, ReadsEveryFieldOfLlama32) {

@@ -17,12 +17,12 @@
 namespace stepcast {
 namespace {
 
-constexpr std::uint64_t kSeed = 20261130;
+constexpr std::uint64_t kFabricSeed = 20261130;
 const std::uint64_t kPlans = stepcast::testing::random_cases(250);
 
 class Draws {
  public:
-  explicit Draws(std::uint64_t i) : random_(kSeed, "cluster" + std::to_string(i)) {}
+  explicit Draws(std::uint64_t i) : random_(kFabricSeed, "cluster" + std::to_string(i)) {}
   std::int32_t below(std::uint64_t n) { return static_cast<std::int32_t>(random_.integer_at(draw_++, n)); }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
 
@@ -61,7 +61,7 @@ void damage(topology::Cluster& cluster, Draws& draw) {
 // The plan of `random_scenario`, its links slow enough for communication to matter, somewhere on a fabric.
 plan::Scenario scenario_on_fabric(std::uint64_t i) {
   Draws draw(i);
-  plan::Scenario s = plan::testing::random_scenario(kSeed, i);
+  plan::Scenario s = plan::testing::random_scenario(kFabricSeed, i);
   topology::Cluster& c = s.cluster;
   c.node.devices = 1 << draw.below(3);
   c.node.scale_up.domain = c.node.devices;

@@ -28,11 +28,6 @@ HashedCosts costs_of(std::uint64_t seed) {
   return costs;
 }
 
-bool same_parts(const TimeParts& a, const TimeParts& b) {
-  return a.compute == b.compute && a.optimizer == b.optimizer && a.host == b.host && a.bubble == b.bubble &&
-         a.exposed == b.exposed;
-}
-
 TEST(SimProperty, EngineEqualsRelaxationToThePicosecond) {
   std::uint64_t ops = 0;
   for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
@@ -46,7 +41,7 @@ TEST(SimProperty, EngineEqualsRelaxationToThePicosecond) {
     ASSERT_EQ(engine.classes.size(), oracle.classes.size()) << "seed " << seed;
     for (std::size_t c = 0; c < engine.classes.size(); ++c) {
       ASSERT_EQ(engine.classes[c].events, oracle.classes[c].events) << "seed " << seed << " class " << c;
-      ASSERT_TRUE(same_parts(engine.classes[c].time, oracle.classes[c].time)) << "seed " << seed << " class " << c;
+      ASSERT_TRUE(engine.classes[c].time == oracle.classes[c].time) << "seed " << seed << " class " << c;
     }
   }
   EXPECT_GT(ops, 50U * kPrograms);  // the generator makes programs worth the name
@@ -70,7 +65,7 @@ TEST(SimProperty, FoldedEqualsUnfoldedToThePicosecond) {
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       const ClassResult& c = folded.classes[folded.class_of_rank[rank]];
       ASSERT_EQ(c.events, whole.classes[rank].events) << "seed " << seed << " rank " << rank;
-      ASSERT_TRUE(same_parts(c.time, whole.classes[rank].time)) << "seed " << seed << " rank " << rank;
+      ASSERT_TRUE(c.time == whole.classes[rank].time) << "seed " << seed << " rank " << rank;
     }
     if (folded.classes.size() < ranks) ++folded_ranks;
     if (folded.classes.size() > p.program().rank_programs.size()) ++split;

@@ -2,13 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/error.h"
 #include "report/hardware_output.h"
+#include "tests/report/screens.h"
 
 namespace stepcast::report {
 namespace {
@@ -20,20 +19,6 @@ const HardwareFigure& figure(const HardwareEntry& entry, const std::string& fiel
   }
   ADD_FAILURE() << entry.name << " has no " << field;
   return none;
-}
-
-void expect_narrow(const std::string& text) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
-}
-
-// A folder of the user with cluster files.
-config::SearchPath folder_with(const std::string& name, const std::string& text) {
-  const auto folder = std::filesystem::path(testing::TempDir()) /
-                      testing::UnitTest::GetInstance()->current_test_info()->name() / "clusters";
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / (name + ".yaml")) << text;
-  return {{folder.parent_path().string()}};
 }
 
 // 400 Gb/s are 50e9 B/s. The node's figures keep the file that states them and its source.
@@ -115,13 +100,13 @@ TEST(Hardware, NamesTheNearestCluster) {
 
 TEST(Hardware, ReadsFilesOfTheUserAndSaysWhatIsWrong) {
   const config::SearchPath search = folder_with(
-      "ours",
+      "clusters/ours.yaml",
       "base: hgx-h100\nnic: {rate: 200 Gb/s}\nfabric: {kind: rail}\nsources:\n  - \"nic.rate 200 Gb/s: ours\"\n");
   const HardwareEntry ours = read_hardware("ours", search);
   EXPECT_EQ(figure(ours, "nic.rate").source, "ours");
   EXPECT_EQ(figure(ours, "fabric.kind").source, "");
   EXPECT_NE(hardware_screen(ours).find("no source stated"), std::string::npos);
-  folder_with("wrong", "base: hgx-h100\nnic: {rate: 200}\n");
+  folder_with("clusters/wrong.yaml", "base: hgx-h100\nnic: {rate: 200}\n");
   const HardwareList list = read_all_hardware(search);
   ASSERT_EQ(list.unreadable.size(), 1u);
   EXPECT_EQ(list.unreadable[0].name, "wrong");

@@ -1,30 +1,15 @@
 // `stepcast models`: one line for each model, one in detail, JSON; files of the user.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/error.h"
 #include "report/models_output.h"
+#include "tests/report/screens.h"
 
 namespace stepcast::report {
 namespace {
-
-void expect_narrow(const std::string& text) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
-}
-
-// A folder of the user with model files.
-config::SearchPath folder_with(const std::string& name, const std::string& text) {
-  const auto folder = std::filesystem::path(testing::TempDir()) /
-                      testing::UnitTest::GetInstance()->current_test_info()->name() / "models";
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / (name + ".json")) << text;
-  return {{folder.parent_path().string()}};
-}
 
 // The words of the line that starts with `name`.
 std::vector<std::string> row_of(const std::string& table, const std::string& name) {
@@ -76,9 +61,9 @@ TEST(Models, SaysWhatIsNotLowered) {
 }
 
 TEST(Models, ReadsFilesOfTheUserAndSaysWhatIsWrong) {
-  const config::SearchPath search = folder_with("ours", R"({"model_type": "llama", "num_hidden_layers": 4,
+  const config::SearchPath search = folder_with("models/ours.json", R"({"model_type": "llama", "num_hidden_layers": 4,
     "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 8, "vocab_size": 100})");
-  folder_with("wrong", R"({"model_type": "rwkv"})");
+  folder_with("models/wrong.json", R"({"model_type": "rwkv"})");
   const ModelList list = read_all_models(search);
   ASSERT_EQ(list.unreadable.size(), 1u);
   const std::string table = models_table(list);

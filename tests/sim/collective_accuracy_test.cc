@@ -34,7 +34,7 @@ struct Row {
 
 constexpr CollectiveOp kAr = CollectiveOp::kAllReduce;
 const std::map<std::string, std::string> kNoNvls = {{"NCCL_NVLS_ENABLE", "0"}};
-const std::map<std::string, std::string> kRing = {{"NCCL_ALGO", "Ring"}};
+const std::map<std::string, std::string> kPinnedToRing = {{"NCCL_ALGO", "Ring"}};
 
 struct Result {
   double busbw = 0;
@@ -111,9 +111,9 @@ TEST(CollectiveAccuracy, BetweenNodes) {
   NodeFigures half_rails = h100();
   half_rails.nics = 0.5;
   const std::vector<Row> rows = {
-      {"nt319", h100(), "h100-default", 16, kAr, 8 * kGib, 396, 0.5, kRing},
+      {"nt319", h100(), "h100-default", 16, kAr, 8 * kGib, 396, 0.5, kPinnedToRing},
       {"gtc24", h100(), "h100-default", 32, kAr, 8 * kGib, 380, 0.5},
-      {"gtc25", h100(), "h100-default", 32, kAr, 8 * kGib, 370, 0.5, kRing},
+      {"gtc25", h100(), "h100-default", 32, kAr, 8 * kGib, 370, 0.5, kPinnedToRing},
       {"coreweave", h100(), "h100-default", 64, kAr, kGib / 2, 356.01, 0.5},
       {"coreweave", h100(), "h100-default", 64, kAr, 8 * kGib, 386.56, 0.5},
       {"d-robotics", half_rails, "h100-default", 16, kAr, 8 * kGib, 353.85, 0.5},
@@ -122,7 +122,7 @@ TEST(CollectiveAccuracy, BetweenNodes) {
       {"mscclpp", h100(), "h100-default", 16, CollectiveOp::kAllToAll, kGib, 90.88, 0.5},
       {"gtc25", h100(), "h100-default", 32, CollectiveOp::kAllToAll, 8 * kGib, 48, 0.5},
       {"gtc25", a100(), "a100-default", 32, CollectiveOp::kAllToAll, 8 * kGib, 24, 0.5},
-      {"stas EFA", p5en, "h100-default", 32, kAr, 4 * kGib, 364.87, 0.5, kRing},
+      {"stas EFA", p5en, "h100-default", 32, kAr, 4 * kGib, 364.87, 0.5, kPinnedToRing},
       {"stas EFA", p6, "b200-default", 32, kAr, 8 * kGib, 380.39, 0.5},
       {"coreweave", gb200(), "b200-default", 72, kAr, 4 * kGib, 839.16, 0.5},
       {"gtc25", gb200(), "b200-default", 32, kAr, 8 * kGib, 850, 0.5},

@@ -9,7 +9,7 @@
 namespace stepcast::sim {
 namespace {
 
-Calibration round_constants() {
+Calibration round_link_constants() {
   Calibration c;
   c.collective = {.ring = 0.8,
                   .tree = 0.72,
@@ -42,7 +42,7 @@ GroupPath path_of(std::int32_t nodes, std::int32_t per_node, double port = 450e9
 
 PricedTransfer price(const NodeFigures& node, CollectiveOp op, std::int64_t bytes, const GroupPath& path,
                      const std::map<std::string, std::string>& environment = {},
-                     const Calibration& calibration = round_constants()) {
+                     const Calibration& calibration = round_link_constants()) {
   const topology::Cluster cluster = make_cluster(node, path.nodes);
   const NcclPins pins = parse_nccl_pins(environment);
   return price_collective({cluster, calibration, pins, BytesPerSecond(48e9)}, op, Bytes(bytes), path);
@@ -71,7 +71,7 @@ TEST(CollectiveTime, ARingAloneTakesTheWholePort) {
 
 TEST(CollectiveTime, SmallMessagesLoseByTheRootOfTheirSize) {
   // 16 MB and a half size of 4 MB: half as much again. 16e6 x 1.75 / 360e9 = 77.778 us x 1.5, and 61 us.
-  Calibration c = round_constants();
+  Calibration c = round_link_constants();
   c.collective.half_size = 4e6;
   EXPECT_NEAR(us(price(h100(), CollectiveOp::kAllReduce, 16'000'000, path_of(1, 8), kRingSimple, c)), 116.667 + 61,
               1e-3);
@@ -145,7 +145,7 @@ TEST(CollectiveTime, AllToAllSharesTheNicWithForwardedTraffic) {
 
 TEST(CollectiveTime, MessagesUseAPortOrANic) {
   const topology::Cluster cluster = make_cluster(h100(), 2);
-  const Calibration constants = round_constants();
+  const Calibration constants = round_link_constants();
   const NcclPins pins;
   const CollectiveContext context{cluster, constants, pins, BytesPerSecond(48e9)};
   // 36e6 / 360e9 = 100 us + 5 us; 4.8e6 / 48e9 = 100 us + 14 + 1.2 us.
@@ -196,7 +196,7 @@ TEST(CollectiveTime, CpusRunRingsOfTheirOwn) {
   NodeFigures cpu = h100();
   topology::Cluster cluster = make_cluster(cpu, 1);
   cluster.node.device.kind = topology::DeviceKind::kCpu;
-  const Calibration constants = round_constants();
+  const Calibration constants = round_link_constants();
   const NcclPins pins;
   // 3.6e6 x 1.5 / 360e9 = 15 us; 6 steps of 1 us; 5 us.
   const PricedTransfer t = price_collective({cluster, constants, pins, BytesPerSecond(48e9)}, CollectiveOp::kAllReduce,

@@ -50,8 +50,8 @@ Network network_from(const std::string& text, std::int32_t nodes = 4) {
 
 Network intact() { return network_from(std::string(kNodes) + kLeaf0ToSpine0 + kLeaf0ToSpine1); }
 
-std::map<std::string, std::int64_t> uses(const Network& network, const std::vector<std::int32_t>& devices,
-                                         TrafficPattern pattern) {
+std::map<std::string, std::int64_t> weights(const Network& network, const std::vector<std::int32_t>& devices,
+                                            TrafficPattern pattern) {
   std::vector<LinkUse> found;
   network.append_uses(devices, pattern, found);
   std::map<std::string, std::int64_t> named;
@@ -85,11 +85,11 @@ TEST(CustomFabric, SharesCablesBetweenSwitches) {
 // is 3.
 TEST(CustomFabric, SpreadsReceiversOverEqualPaths) {
   const Network network = intact();
-  EXPECT_EQ(uses(network, {0, 4}, TrafficPattern::kMessage),
+  EXPECT_EQ(weights(network, {0, 4}, TrafficPattern::kMessage),
             (Named{{"leaf0 to spine0", 1024}, {"spine0 to leaf1", 1024}}));
-  EXPECT_EQ(uses(network, {0, 6}, TrafficPattern::kMessage),
+  EXPECT_EQ(weights(network, {0, 6}, TrafficPattern::kMessage),
             (Named{{"leaf0 to spine1", 1024}, {"spine1 to leaf1", 1024}}));
-  EXPECT_TRUE(uses(network, {0, 2}, TrafficPattern::kMessage).empty());
+  EXPECT_TRUE(weights(network, {0, 2}, TrafficPattern::kMessage).empty());
 }
 
 // Devices 0, 1 | 4, 5 (nodes 0 and 2): 0 to 4 over spine0 (2), 1 to 5 over spine1 (3); back 4 to 0 over spine0 (0), 5
@@ -104,8 +104,8 @@ TEST(CustomFabric, CountsWhatGroupsSendOverEachCable) {
       each[std::string(spine) + " to " + leaf] = 1024;
     }
   }
-  EXPECT_EQ(uses(network, {0, 1, 4, 5}, TrafficPattern::kRing), each);
-  EXPECT_EQ(uses(network, {0, 1, 4, 5}, TrafficPattern::kAllToAll), each);
+  EXPECT_EQ(weights(network, {0, 1, 4, 5}, TrafficPattern::kRing), each);
+  EXPECT_EQ(weights(network, {0, 1, 4, 5}, TrafficPattern::kAllToAll), each);
   // Two pairs of an n-th each, n = 4, in 10 GB/s.
   const std::vector<std::int32_t> group = {0, 1, 4, 5};
   EXPECT_EQ(network.shape_of(group).spread, BytesPerSecond(20e9));
@@ -116,7 +116,7 @@ TEST(DamagedFabric, ReroutesOverWhatIsLeft) {
   const Network network = network_from(std::string(kNodes) + kLeaf0ToSpine1);
   EXPECT_EQ(network.shape_between(0, 4).latency, Duration(1'360'000));
   for (const std::int32_t receiver : {4, 5, 6, 7}) {
-    EXPECT_EQ(uses(network, {0, receiver}, TrafficPattern::kMessage),
+    EXPECT_EQ(weights(network, {0, receiver}, TrafficPattern::kMessage),
               (Named{{"leaf0 to spine1", 1024}, {"spine1 to leaf1", 1024}}));
   }
 }
@@ -148,10 +148,10 @@ TEST(DamagedFabric, GoesByAnotherNicOfTheNode) {
   for (const Network* network : {&uncabled, &down}) {
     EXPECT_EQ(network->shape_between(0, 4).latency, Duration(1'360'000));
     EXPECT_EQ(network->shape_between(4, 0).latency, Duration(1'360'000));
-    Named expected = uses(intact(), {0, 5}, TrafficPattern::kMessage);
+    Named expected = weights(intact(), {0, 5}, TrafficPattern::kMessage);
     expected["node 2 NIC 1 in"] = 1024;
     expected["leaf1 to node2.nic1"] = 1024;
-    EXPECT_EQ(uses(*network, {0, 4}, TrafficPattern::kMessage), expected);
+    EXPECT_EQ(weights(*network, {0, 4}, TrafficPattern::kMessage), expected);
   }
 }
 
@@ -168,18 +168,18 @@ TEST(DamagedFabric, CountsANicWithoutACableAsOneThatIsDown) {
     for (std::int32_t b = 0; b < 8; ++b) {
       EXPECT_EQ(uncabled.shape_between(a, b), down.shape_between(a, b)) << a << " " << b;
       if (a == b) continue;
-      EXPECT_EQ(uses(uncabled, {a, b}, TrafficPattern::kMessage), uses(down, {a, b}, TrafficPattern::kMessage));
+      EXPECT_EQ(weights(uncabled, {a, b}, TrafficPattern::kMessage), weights(down, {a, b}, TrafficPattern::kMessage));
     }
   }
   for (const std::vector<std::int32_t>& group : {std::vector<std::int32_t>{0, 1, 4, 5}, {0, 2, 4, 6}, {1, 5}}) {
     EXPECT_EQ(uncabled.shape_of(group), down.shape_of(group));
   }
-  const Named ring = uses(uncabled, {0, 1, 4, 5}, TrafficPattern::kRing);
+  const Named ring = weights(uncabled, {0, 1, 4, 5}, TrafficPattern::kRing);
   EXPECT_EQ(ring.at("node 2 NIC 1 out"), 2048);
   EXPECT_EQ(ring.at("leaf1 to node2.nic1"), 2048);
-  EXPECT_EQ(ring, uses(down, {0, 1, 4, 5}, TrafficPattern::kRing));
-  EXPECT_EQ(uses(uncabled, {0, 1, 4, 5}, TrafficPattern::kAllToAll),
-            uses(down, {0, 1, 4, 5}, TrafficPattern::kAllToAll));
+  EXPECT_EQ(ring, weights(down, {0, 1, 4, 5}, TrafficPattern::kRing));
+  EXPECT_EQ(weights(uncabled, {0, 1, 4, 5}, TrafficPattern::kAllToAll),
+            weights(down, {0, 1, 4, 5}, TrafficPattern::kAllToAll));
 }
 
 std::string problem_with(const std::string& text, std::int32_t nodes = 4) {
@@ -246,8 +246,8 @@ TEST(CustomFabric, DoesNotPassThroughNodes) {
   EXPECT_EQ(network.shape_between(0, 5).nic, BytesPerSecond(3e9));
   EXPECT_EQ(network.shape_between(0, 5).latency, Duration(1'000'000));  // no switch
   // A node's cable serves both of its devices.
-  EXPECT_EQ(uses(network, {1, 5}, TrafficPattern::kMessage), (Named{{"node0 to node2", 1024}}));
-  EXPECT_EQ(uses(network, {0, 1, 4, 5}, TrafficPattern::kRing),
+  EXPECT_EQ(weights(network, {1, 5}, TrafficPattern::kMessage), (Named{{"node0 to node2", 1024}}));
+  EXPECT_EQ(weights(network, {0, 1, 4, 5}, TrafficPattern::kRing),
             (Named{{"node0 to node2", 2048}, {"node2 to node0", 2048}}));
 }
 
@@ -330,9 +330,9 @@ TEST(HierarchicalUses, AreThoseOfTheExplicitGraph) {
         for (std::int32_t i = 0; i < 4; ++i) devices.push_back(node * 4 + i);
       }
       for (const TrafficPattern pattern : {TrafficPattern::kRing, TrafficPattern::kAllToAll}) {
-        Named expected = uses(searched, devices, pattern);
+        Named expected = weights(searched, devices, pattern);
         Named got;
-        for (const auto& [link, weight] : uses(counted, devices, pattern)) got[cable_of(link, 2)] = weight;
+        for (const auto& [link, weight] : weights(counted, devices, pattern)) got[cable_of(link, 2)] = weight;
         EXPECT_EQ(got, expected);
       }
     }

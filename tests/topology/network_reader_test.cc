@@ -11,7 +11,7 @@
 namespace stepcast::topology {
 namespace {
 
-Location locate(const std::string& field) { return {"c.yaml", 7, field}; }
+Location locate_in_network(const std::string& field) { return {"c.yaml", 7, field}; }
 
 // A node of 4 devices with `kind` NICs of 50 GB/s and a rail fabric.
 proto::Cluster message(const std::string& kind = "ib") {
@@ -35,7 +35,7 @@ TEST(ReadNetwork, FillsInDefaults) {
   proto::Cluster m = message();
   m.mutable_nic()->clear_kind();
   m.mutable_fabric()->clear_kind();
-  const Cluster cluster = cluster_of(m, locate);
+  const Cluster cluster = cluster_of(m, locate_in_network);
   EXPECT_EQ(cluster.node.nic.rate, BytesPerSecond(50e9));
   EXPECT_EQ(cluster.node.nic.per_device, 1);
   EXPECT_EQ(cluster.node.nic.kind, NicKind::kIb);
@@ -67,7 +67,7 @@ TEST(ReadNetwork, TakesWhatIsStated) {
   f.set_qps_per_connection(8);
   f.set_routing_efficiency(0.75);
   f.set_hop_latency(6e-7);
-  const Cluster cluster = cluster_of(m, locate);
+  const Cluster cluster = cluster_of(m, locate_in_network);
   EXPECT_EQ(cluster.node.nic.per_device, 0.5);
   EXPECT_EQ(cluster.node.nic.per_device_rate(), BytesPerSecond(25e9));
   EXPECT_EQ(cluster.node.nic.kind, NicKind::kRoce);
@@ -93,7 +93,7 @@ TEST(ReadNetwork, ReadsWhatTheNodeStates) {
   m.mutable_scale_up()->set_sharp(true);
   m.mutable_host()->set_nvme(5e9);
   m.mutable_host()->set_dram(1000);
-  const Cluster cluster = cluster_of(m, locate);
+  const Cluster cluster = cluster_of(m, locate_in_network);
   EXPECT_EQ(cluster.node.device.architecture, "sm90");
   EXPECT_EQ(cluster.node.device.peak_fp8, FlopsPerSecond(200e12));
   EXPECT_EQ(cluster.node.device.power_limit, 700);
@@ -101,16 +101,16 @@ TEST(ReadNetwork, ReadsWhatTheNodeStates) {
   EXPECT_TRUE(cluster.node.scale_up.in_switch_reduction);
   EXPECT_EQ(cluster.node.host_link, BytesPerSecond(20e9));
   m.mutable_host()->set_c2c(450e9);
-  EXPECT_EQ(cluster_of(m, locate).node.host_link, BytesPerSecond(450e9));
+  EXPECT_EQ(cluster_of(m, locate_in_network).node.host_link, BytesPerSecond(450e9));
 }
 
 TEST(ReadNetwork, KnowsNoFabricWithoutTheBlock) {
   proto::Cluster m = message();
   m.clear_fabric();
-  EXPECT_EQ(cluster_of(m, locate).fabric.kind, FabricKind::kNone);
-  EXPECT_EQ(cluster_of(m, locate).node.nic.rate, BytesPerSecond(50e9));
+  EXPECT_EQ(cluster_of(m, locate_in_network).fabric.kind, FabricKind::kNone);
+  EXPECT_EQ(cluster_of(m, locate_in_network).node.nic.rate, BytesPerSecond(50e9));
   m.clear_nic();
-  EXPECT_EQ(cluster_of(m, locate).node.nic.rate, BytesPerSecond(0));
+  EXPECT_EQ(cluster_of(m, locate_in_network).node.nic.rate, BytesPerSecond(0));
 }
 
 // Racks of 18 nodes: units are whole racks, by default the fewest with at least 32 nodes: 36.
@@ -118,19 +118,19 @@ TEST(ReadNetwork, KeepsDomainsOfSeveralNodesInOneUnit) {
   proto::Cluster m = message();
   m.mutable_scale_up()->set_domain(72);
   m.mutable_fabric()->set_kind("nvl");
-  const Cluster cluster = cluster_of(m, locate);
+  const Cluster cluster = cluster_of(m, locate_in_network);
   EXPECT_EQ(cluster.fabric.kind, FabricKind::kRail);
   EXPECT_EQ(cluster.fabric.unit_nodes, 36);
   m.mutable_fabric()->set_unit_nodes(18);
-  EXPECT_EQ(cluster_of(m, locate).fabric.unit_nodes, 18);
+  EXPECT_EQ(cluster_of(m, locate_in_network).fabric.unit_nodes, 18);
 }
 
 TEST(ReadNetwork, DefaultsRoutingByTheKindOfNic) {
-  const FabricSpec roce = cluster_of(message("roce"), locate).fabric;
+  const FabricSpec roce = cluster_of(message("roce"), locate_in_network).fabric;
   EXPECT_EQ(roce.routing, Routing::kEnhancedEcmp);
   EXPECT_EQ(roce.queue_pairs, 4);
   EXPECT_NEAR(roce.routing_efficiency, 0.8046, 5e-5);
-  const FabricSpec efa = cluster_of(message("efa"), locate).fabric;
+  const FabricSpec efa = cluster_of(message("efa"), locate_in_network).fabric;
   EXPECT_EQ(efa.routing, Routing::kAdaptive);
   EXPECT_EQ(efa.queue_pairs, 1);
 }
@@ -211,7 +211,7 @@ TEST(ReadNetwork, NamesTheFieldOfEachBadValue) {
     proto::Cluster m = message();
     c.spoil(m);
     try {
-      cluster_of(m, locate);
+      cluster_of(m, locate_in_network);
       ADD_FAILURE() << "accepted a bad " << c.field;
     } catch (const Error& e) {
       ASSERT_EQ(e.problems().size(), 1u) << c.field << "\n" << e.what();

@@ -18,17 +18,12 @@
 namespace stepcast::topology {
 namespace {
 
+using testing::Devices;
 using testing::fabric_cluster;
+using testing::range;
 using testing::small_cluster;
-using Devices = std::vector<std::int32_t>;
 
 GroupShape shape(const Cluster& cluster, const Devices& devices) { return Network(cluster).shape_of(devices); }
-
-Devices range(std::int32_t first, std::int32_t count, std::int32_t step = 1) {
-  Devices devices;
-  for (std::int32_t i = 0; i < count; ++i) devices.push_back(first + i * step);
-  return devices;
-}
 
 ErrorKind refused_as(const Cluster& cluster, const Devices& devices) {
   try {

@@ -11,15 +11,10 @@
 namespace stepcast::topology {
 namespace {
 
+using testing::Devices;
 using testing::fabric_cluster;
-using Devices = std::vector<std::int32_t>;
+using testing::range;
 using Expected = std::vector<std::pair<std::string, std::int64_t>>;  // by link name
-
-Devices range(std::int32_t first, std::int32_t count, std::int32_t step = 1) {
-  Devices devices;
-  for (std::int32_t i = 0; i < count; ++i) devices.push_back(first + i * step);
-  return devices;
-}
 
 Expected uses(const Network& network, const Devices& devices, TrafficPattern pattern) {
   std::vector<LinkUse> found = {{99, 1}};  // what is there already stays

@@ -1,9 +1,21 @@
 // Clusters of small round numbers for tests.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "topology/cluster.h"
 
 namespace stepcast::topology::testing {
+
+using Devices = std::vector<std::int32_t>;
+
+// `count` devices from `first` on, every `step`-th.
+inline Devices range(std::int32_t first, std::int32_t count, std::int32_t step = 1) {
+  Devices devices;
+  for (std::int32_t i = 0; i < count; ++i) devices.push_back(first + i * step);
+  return devices;
+}
 
 // `nodes` nodes of 8 devices, scale-up domains of `domain` devices at 100 GB/s.
 inline Cluster small_cluster(std::int32_t nodes, std::int32_t domain) {
