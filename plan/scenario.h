@@ -66,6 +66,8 @@ struct Training {
   program::DType gradients = program::DType::kF32;  // accumulation and reduction
   program::DType moments = program::DType::kF32;    // of Adam, as stored
   bool master_weights = true;                       // fp32 copy in the optimizer; false when compute is fp32
+  bool fp32_shards =
+      false;  // ZeRO-3: parameters are kept, and their gradients summed, in fp32 (FSDP2's mixed precision)
   AdamSettings adam;
   HeadLoss head_loss = HeadLoss::kFused;
   double dropout = 0;  // probability, of attention and of what is added to the residual stream

@@ -94,7 +94,7 @@ const Refusal kRefusals[] = {
     {{"framework=torchtitan", "plan.zero=1"}, "plan.zero", "zero 1 is no sharding it has", "zero 0 or 3", 3},
     {{"framework=torchtitan", "plan.tp=4", "model.num_key_value_heads=2"},
      "plan.tp",
-     "2 key-value heads and tp 4: torchtitan does not replicate heads",
+     "2 key-value heads and tp 4: torchtitan does not share a head among ranks",
      "tp 1, 2",
      3},
     {{"framework=torchtitan", "plan.zero=0", "training.precision={compute: bf16, params: fp32}"},
@@ -150,7 +150,7 @@ const Refusal kRefusals[] = {
     // 4 key-value heads of two tensor-parallel ranks.
     {{"framework=megatron-core", "gpus=8", "plan={tp: 2, cp: 4, cp_comm_type: a2a}"},
      "plan.cp",
-     "4 key-value heads / tp 2 = 2 do not divide by cp 4",
+     "4 key-value heads over tp 2 are 2 a rank, which do not divide by cp 4",
      "cp_comm_type: p2p",
      3},
     {{"framework=deepspeed", "training.global_batch_size=9"},
@@ -195,11 +195,8 @@ TEST(Frameworks, TorchtitanShardsOnlyOverReplicas) {
   EXPECT_EQ(alone.plan.zero, 0);
   const ReadScenario sharded = read_text(kBase, {"framework=torchtitan"});
   EXPECT_EQ(sharded.scenario.plan.zero, 3);
-  EXPECT_TRUE(sharded.scenario.training.master_weights);
-  const bool told = std::any_of(sharded.notes.begin(), sharded.notes.end(), [](const std::string& note) {
-    return note.find("fp32 shards are counted as the optimizer's master copy") != std::string::npos;
-  });
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(sharded.scenario.training.fp32_shards);
+  EXPECT_FALSE(alone.training.fp32_shards);
 }
 
 TEST(Frameworks, WarnOfHardwareQueues) {

@@ -74,6 +74,16 @@ TEST(Memory, NarrowGradientsAndMomentsTakeTheirBytes) {
   EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(shape, p)), 2.0);
 }
 
+// FSDP2's mixed precision: fp32 shards, fp32 gradients and two fp32 moments, 16/8, whatever gradients are reduced in.
+TEST(Memory, Fp32ShardsHaveNoMasterCopy) {
+  TinyPlan p{.name = "fsdp2", .dp = 8, .zero = 3, .fp32_shards = true};
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(TinyShape{}, p)), 2.0);
+  p.gradients = program::DType::kBf16;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(TinyShape{}, p)), 2.0);
+  p.replicate = 2;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(TinyShape{}, p)), 4.0);
+}
+
 // HSDP holds in each of its groups what ZeRO over that many ranks holds: with two groups of 4 the states are sharded
 // over 4, whatever dp is: 18/4, 2 + 16/4, 6 + 12/4.
 TEST(Memory, HybridShardsOverTheInnerGroup) {
