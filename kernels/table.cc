@@ -83,6 +83,8 @@ constexpr Row kTable[] = {
     {OpKind::kHeadsJoin, cpu::heads_join},
     {OpKind::kSharesJoin, cpu::shares_join},
     {OpKind::kSharesSplit, cpu::shares_split},
+    {OpKind::kOwnGroup, cpu::own_group},
+    {OpKind::kOwnGroupBackward, cpu::own_group_backward},
 };
 
 constexpr bool lists_every_kind_in_order() {

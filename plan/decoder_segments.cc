@@ -101,9 +101,10 @@ void build_projections(const Context& c, DecoderSegments& d) {
   const auto in_matmul = [](bool bias) { return bias ? ColumnBias::kInMatmul : ColumnBias::kNone; };
   const bool rotary = m.positions == models::PositionKind::kRotary;
   const bool norms = m.qk_norm != models::QkNorm::kNone;
-  d.qkv = build_column(c, "attn", "qkv", x.qkv, {norms, rotary}, in_matmul(m.qkv_bias));
+  const bool shared = x.kv_ranks > 1;
+  d.qkv = build_column(c, "attn", "qkv", x.qkv, {norms, rotary, shared}, in_matmul(m.qkv_bias));
   if (has_layers_without_positions(m)) {
-    d.qkv_without_positions = build_column(c, "attn", "qkv", x.qkv, {norms, false}, in_matmul(m.qkv_bias));
+    d.qkv_without_positions = build_column(c, "attn", "qkv", x.qkv, {norms, false, shared}, in_matmul(m.qkv_bias));
   }
   d.gate_up = build_column(c, "mlp", m.gated_mlp ? "gate_up" : "up", x.mlp_in, {},
                            bias_in_activation(m) ? ColumnBias::kInActivation : in_matmul(m.mlp_bias));

@@ -28,7 +28,7 @@ constexpr FrameworkPreset kMegatron{
     .zero_stages = "01",
     .gpipe = false,
     .cp_comms = " p2p allgather a2a ",
-    .replicates_kv_heads = true,
+    .shares_kv_heads = true,
     .shards_whole_sequences = true,
     .bounds_positions = true,
     .recomputes_blocks = true,

@@ -44,7 +44,7 @@ struct FrameworkPreset {
   bool gpipe = true;                              // has the schedule
   bool interleaved = true;                        // has virtual stages
   std::string_view cp_comms = " p2p allgather ";  // the cp_comm_type there are
-  bool replicates_kv_heads = false;               // over tp ranks, where tp is a multiple of their number
+  bool shares_kv_heads = false;                   // among tp ranks, where tp is a multiple of their number
   bool shards_whole_sequences = false;   // sequence parallelism splits every sequence, not the tokens of a microbatch
   bool bounds_positions = false;         // refuses sequences above max_position_embeddings
   std::string_view batch_relation = {};  // how it states a batch, where a batch does not divide

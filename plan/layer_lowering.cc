@@ -171,7 +171,7 @@ HeadActivations StageLowering::head_forward(std::uint32_t module, ViewId x) {
 }
 
 ViewId StageLowering::column_backward(const DecoderSegments::Projection& p, const ModuleParameters& m, Tag t, ViewId dy,
-                                      ViewId n, std::vector<ViewId> more) {
+                                      ViewId n, std::vector<ViewId> more, std::optional<ViewId> projected) {
   const ViewId dn = hidden_tensor("dnorm");
   std::vector<ViewId> args = {dy, store_.weight(*m.in), dn};
   ViewId input = n;
@@ -184,8 +184,9 @@ ViewId StageLowering::column_backward(const DecoderSegments::Projection& p, cons
   t.pass = Pass::kInputGrad;
   rank_.call(p.input_grad, std::move(args), t);
   t.pass = Pass::kWeightGrad;
-  std::vector<ViewId> weight_args = {dy, input, store_.gradient(*m.in)};
-  if (m.in_bias) weight_args.insert(weight_args.end(), {dy, store_.gradient(*m.in_bias)});
+  const ViewId left = projected.value_or(dy);
+  std::vector<ViewId> weight_args = {left, input, store_.gradient(*m.in)};
+  if (m.in_bias) weight_args.insert(weight_args.end(), {left, store_.gradient(*m.in_bias)});
   rank_.call(p.weight_grad, std::move(weight_args), t);
   return dn;
 }
@@ -306,16 +307,21 @@ ViewId StageLowering::attention_backward(std::uint32_t module, LayerActivations&
   if (selective && s_.plan.recompute.core_attn) core_forward(Pass::kRecompute, a);
   const ViewId dqkv = core_backward(a, dattn);
   if (selective && s_.plan.recompute.layernorm) norm_before(Pass::kRecompute, module, a.x, &a.attn_n, &a.attn_rstd);
-  std::vector<ViewId> norms;
+  std::vector<ViewId> more;
   if (p.q_norm) {
-    norms = {a.qk_raw,
-             a.qk_rstd,
-             store_.weight(*p.q_norm),
-             store_.weight(*p.k_norm),
-             store_.gradient(*p.q_norm),
-             store_.gradient(*p.k_norm)};
+    more = {a.qk_raw,
+            a.qk_rstd,
+            store_.weight(*p.q_norm),
+            store_.weight(*p.k_norm),
+            store_.gradient(*p.q_norm),
+            store_.gradient(*p.k_norm)};
   }
-  const ViewId dn = column_backward(qkv_segments(), p, t, dqkv, a.attn_n, std::move(norms));
+  std::optional<ViewId> projected;
+  if (x_.kv_ranks > 1) {
+    projected = tensor("dqkv_part", x_.compute, Shape{x_.tokens, x_.qkv_rows});
+    more.push_back(*projected);
+  }
+  const ViewId dn = column_backward(qkv_segments(), p, t, dqkv, a.attn_n, std::move(more), projected);
   return block_input_gradient(module, dn, a.x, a.attn_rstd, dy);
 }
 

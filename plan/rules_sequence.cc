@@ -16,16 +16,17 @@ bool shares_are_whole(const RuleContext& c) {
 void check_head_groups(RuleContext& c) {
   if (c.plan.cp == 1 || c.plan.cp_comm != ContextComm::kAllToAll) return;
   const auto check = [&](const char* what, std::int64_t all) {
-    if (all % c.plan.tp != 0 || all / c.plan.tp % c.plan.cp == 0) return;
-    const std::int64_t heads = all / c.plan.tp;
+    const std::int64_t heads = std::max<std::int64_t>(1, all / c.plan.tp);  // of a rank, or one that ranks share
+    if (heads % c.plan.cp == 0) return;
     std::vector<std::string> help{"cp " + list_of(divisors(heads, c.scenario.gpus))};
     if (c.has_cp_comm(ContextComm::kP2p)) help.emplace_back("cp_comm_type: p2p");
-    c.violate("plan.cp",
-              text_of(all) + " " + what +
-                  (c.plan.tp > 1 ? " / tp " + text_of(c.plan.tp) + " = " + text_of(heads) : "") +
-                  " do not divide by cp " + text_of(c.plan.cp) + ": by all-to-all the number of attention heads " +
-                  "needs to be divisible by cp",
-              std::move(help));
+    c.violate(
+        "plan.cp",
+        text_of(all) + " " + what +
+            (c.plan.tp > 1 ? " over tp " + text_of(c.plan.tp) + " are " + text_of(heads) + " a rank, which" : "") +
+            " do not divide by cp " + text_of(c.plan.cp) + ": by all-to-all the number of attention heads " +
+            "needs to be divisible by cp",
+        std::move(help));
   };
   check("attention heads", c.scenario.model.heads);
   check("key-value heads", c.scenario.model.kv_heads);

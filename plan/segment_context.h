@@ -68,6 +68,7 @@ enum class ColumnBias : std::uint8_t { kNone, kInMatmul, kInActivation };
 struct HeadOps {
   bool norm = false;
   bool rotary = false;
+  bool shared_kv = false;  // before both: puts a key-value head together that tp ranks share
 };
 DecoderSegments::Projection build_column(const SegmentContext& c, const std::string& label, const std::string& name,
                                          std::int64_t width, HeadOps heads, ColumnBias bias);

@@ -89,9 +89,11 @@ class StageLowering {
   program::ViewId layer_backward(std::uint32_t attn_module, LayerActivations a, program::ViewId dy);
   program::ViewId mlp_backward(std::uint32_t module, LayerActivations& a, program::ViewId dy);
   program::ViewId attention_backward(std::uint32_t module, LayerActivations& a, program::ViewId dy);
-  // Input and weight gradient of a projection whose input was normalised; returns dn [Tl,h].
+  // Input and weight gradient of a projection whose input was normalised; returns dn [Tl,h]. The last of `more` is
+  // `projected`, where the gradient of what the matmul wrote is not dy.
   program::ViewId column_backward(const DecoderSegments::Projection& p, const ModuleParameters& m, program::Tag t,
-                                  program::ViewId dy, program::ViewId n, std::vector<program::ViewId> more = {});
+                                  program::ViewId dy, program::ViewId n, std::vector<program::ViewId> more = {},
+                                  std::optional<program::ViewId> projected = std::nullopt);
   // The gradient of the layer's or block's input from that of what the block reads.
   program::ViewId block_input_gradient(std::uint32_t module, program::ViewId dn, program::ViewId x,
                                        program::ViewId rstd, program::ViewId dy);

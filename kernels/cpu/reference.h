@@ -37,6 +37,8 @@ void heads_split(const KernelContext& context);
 void heads_join(const KernelContext& context);
 void shares_join(const KernelContext& context);
 void shares_split(const KernelContext& context);
+void own_group(const KernelContext& context);
+void own_group_backward(const KernelContext& context);
 void swiglu_forward(const KernelContext& context);
 void swiglu_backward(const KernelContext& context);
 

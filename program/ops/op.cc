@@ -81,8 +81,10 @@ constexpr std::array<KindRow, kOpKindCount> kKinds = {{
     {"heads_join", OpCategory::kMemoryBound},
     {"shares_join", OpCategory::kMemoryBound},
     {"shares_split", OpCategory::kMemoryBound},
+    {"own_group", OpCategory::kMemoryBound},
+    {"own_group_backward", OpCategory::kMemoryBound},
 }};
-static_assert(static_cast<int>(OpKind::kSharesSplit) + 1 == kOpKindCount);
+static_assert(static_cast<int>(OpKind::kOwnGroupBackward) + 1 == kOpKindCount);
 
 const KindRow& row(OpKind kind) {
   const auto index = static_cast<std::size_t>(kind);

@@ -22,6 +22,11 @@
 //   shares_join          part r [n,T,W]..., whole w [n*T,W]              rows of n members' shares to those of the whole
 //                                                         sequences; the columns of several parts side by side
 //   shares_split         whole r [n*T,W], part w [n,T,W]...              the reverse
+//   own_group            parts r [n,T,heads*d + 2*d/g], qkv w [T,(heads+2)*d]     index role; d = head_dim. A member's
+//                                                         part is its queries, and 1/g of a key and of a value head
+//                                                         that g = `count` members in a row share: own queries, with
+//                                                         that head put together
+//   own_group_backward   dqkv r, dparts w                 the reverse; what is another group's is zero
 //   embedding_forward    tokens r, table r [V,h], out w [T,h]
 //                                                         index role tp: this holder's V rows; others give zero
 //   embedding_backward   tokens r, dout r [T,h], dtable a [V,h]          index role tp
@@ -184,8 +189,11 @@ enum class OpKind : std::uint8_t {
   kHeadsJoin,
   kSharesJoin,
   kSharesSplit,
+  // Of key-value heads that tensor-parallel ranks share.
+  kOwnGroup,
+  kOwnGroupBackward,
 };
-inline constexpr int kOpKindCount = 66;
+inline constexpr int kOpKindCount = 68;
 
 // What prices an op and what the report groups it by.
 enum class OpCategory : std::uint8_t { kMatmul, kAttention, kMemoryBound, kOptimizer, kCollective, kP2p, kCopy, kSync };
@@ -212,7 +220,7 @@ struct Attributes {
   std::int32_t head_dim = 0;
   std::int64_t batch = 1;  // sequences interleaved in the token rows
   std::int64_t count = 0;  // token_load: microbatch; broadcast: root member; sum_squares, all_reduce: parts; shares:
-                           // steps back; see the kind
+                           // steps back; own_group: members that share; see the kind
   std::int64_t microbatches = 0;  // token_load, dropout: microbatches per data-parallel rank
   std::int64_t vocab = 0;         // token_load: tokens are below it
   double value = 0;               // eps, theta, scale, maximum norm, dropout: see the kind

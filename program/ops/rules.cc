@@ -141,6 +141,8 @@ void check_kind(OperandRules& r) {
     case OpKind::kHeadsJoin:
     case OpKind::kSharesJoin:
     case OpKind::kSharesSplit:
+    case OpKind::kOwnGroup:
+    case OpKind::kOwnGroupBackward:
       return check_context_parallel(r);
     case OpKind::kSumSquares:
     case OpKind::kClipFactor:

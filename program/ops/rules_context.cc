@@ -1,5 +1,5 @@
 // Shape rules of what context parallelism adds: rows of the own share, keys and values that travel, attention to them;
-// heads that are exchanged for rows.
+// heads that are exchanged for rows, and those that tensor-parallel ranks share.
 #include "base/check.h"
 #include "program/ops/operand_rules.h"
 
@@ -111,6 +111,27 @@ void check_parts(OperandRules& r) {
   r.require(heads || (batch > 0 && rows % (2 * batch) == 0), "2 * batch must divide the token rows");
 }
 
+// A key and a value head put together from the parts of the `count` members that share them.
+void check_own_group(OperandRules& r) {
+  if (!r.count(2, 2)) return;
+  const bool forward = r.op().kind == OpKind::kOwnGroup;
+  const std::size_t parts = forward ? 0 : 1;
+  const std::size_t qkv = 1 - parts;
+  check_heads(r, qkv);
+  if (!r.ok()) return;
+  const Attributes& a = r.op().attributes;
+  r.require(r.op().index_role.has_value(), "no index role, expected the one whose members have the parts");
+  r.require(a.kv_heads == 1, "kv_heads must be 1: a head that members share");
+  r.require(a.count > 0 && a.head_dim % a.count == 0, "count (members that share a head) must divide head_dim");
+  r.has_rank(parts, "parts", 3);
+  if (!r.ok()) return;
+  r.require(r.dim(parts, 0).bound % a.count == 0, "count (members that share a head) must divide the parts");
+  const std::int64_t width = std::int64_t{a.heads} * a.head_dim + 2 * (a.head_dim / a.count);
+  r.is(parts, "parts", forward ? Access::kRead : Access::kWrite,
+       {r.type(qkv).dtype, {r.dim(parts, 0), r.dim(qkv, 0), width}});
+  r.access(qkv, "qkv", forward ? Access::kWrite : Access::kRead);
+}
+
 }  // namespace
 
 void check_context_parallel(OperandRules& r) {
@@ -128,6 +149,9 @@ void check_context_parallel(OperandRules& r) {
     case OpKind::kSharesJoin:
     case OpKind::kSharesSplit:
       return check_parts(r);
+    case OpKind::kOwnGroup:
+    case OpKind::kOwnGroupBackward:
+      return check_own_group(r);
     default:
       CHECK(false, to_string(r.op().kind));
   }

@@ -105,6 +105,19 @@ TEST(Rotary, TurnsAShareAtItsPositions) {
   }
 }
 
+// Four members, two a key-value head of two columns: the last has the second column of k and of v of the second group.
+TEST(OwnGroup, PutsAHeadTogetherFromTheMembersThatShareIt) {
+  Attributes a = heads_of(1, 1, 2, 1);
+  a.count = 2;
+  Buffer parts(kF64, {4, 1, 4}, {0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23, 30, 31, 32, 33});
+  Buffer qkv(kF64, {1, 6});
+  run(OpKind::kOwnGroup, a, {&parts, &qkv}, {.index = 3, .index_count = 4});
+  EXPECT_EQ(qkv.values(), (Values{30, 31, 22, 32, 23, 33}));
+  Buffer dqkv(kF64, {1, 6}, {1, 2, 3, 4, 5, 6});
+  run(OpKind::kOwnGroupBackward, a, {&dqkv, &parts}, {.index = 3, .index_count = 4});
+  EXPECT_EQ(parts.values(), (Values{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 5, 1, 2, 4, 6}));
+}
+
 TEST(ContextAttention, BlockByBlockIsAttentionToTheWhole) {
   const Whole whole;
   for (const std::int64_t members : {2, 4}) {

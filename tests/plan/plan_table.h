@@ -273,10 +273,54 @@ inline std::vector<TinyPlan> dense_plans() {
   return table;
 }
 
+// Fewer key-value heads than tensor-parallel ranks, which share them: two ranks a head, or all one.
+inline std::vector<TinyPlan> shared_head_plans() {
+  const Recompute full{RecomputeKind::kFull, false, false, false};
+  const Recompute core{RecomputeKind::kSelective, false, false, true};
+  std::vector<TinyPlan> table = {
+      {.name = "tp4_kv2", .tp = 4},
+      {.name = "tp4_sp_kv2", .tp = 4, .sequence_parallel = true},
+      {.name = "tp4_sp_dp2_zero1_kv2", .dp = 2, .tp = 4, .sequence_parallel = true, .zero = 1},
+      {.name = "tp4_dp2_zero3_kv2", .dp = 2, .tp = 4, .zero = 3},
+      {.name = "tp4_pp2_kv2", .tp = 4, .pp = 2},
+      {.name = "tp4_cp2_kv2", .tp = 4, .cp = 2},
+      {.name = "tp4_sp_recompute_full_kv2", .tp = 4, .sequence_parallel = true, .recompute = full},
+      {.name = "tp4_recompute_core_kv2", .tp = 4, .recompute = core},
+      {.name = "tp4_sp_qkv_bias_kv2", .tp = 4, .sequence_parallel = true, .qkv_bias = true},
+      {.name = "tp4_qk_norm_kv2", .tp = 4, .qk_norm = models::QkNorm::kPerHead},
+      {.name = "tp4_sp_qk_norm_kv2", .tp = 4, .sequence_parallel = true, .qk_norm = models::QkNorm::kPerHead},
+  };
+  for (TinyPlan& p : table) p.kv_heads = 2;
+  table.push_back({.name = "tp2_sp_kv1", .tp = 2, .sequence_parallel = true, .kv_heads = 1});
+  table.push_back({.name = "tp4_kv1", .tp = 4, .kv_heads = 1});
+  return table;
+}
+
+// FSDP2's mixed precision, under what shards, gathers and reduces differently; computed in bf16, hence in no table
+// that is compared to the digit with one rank.
+inline std::vector<TinyPlan> fp32_shard_plans() {
+  std::vector<TinyPlan> table = {
+      {.name = "dp2_fp32_shards", .dp = 2, .zero = 3},
+      {.name = "dp4_fp32_shards_keep", .dp = 4, .zero = 3, .reshard = false},
+      {.name = "dp2_tp2_sp_fp32_shards", .dp = 2, .tp = 2, .sequence_parallel = true, .zero = 3},
+      {.name = "dp2_pp2_fp32_shards", .dp = 2, .pp = 2, .zero = 3},
+      {.name = "cp2_fp32_shards", .zero = 3, .cp = 2, .cp_comm = ContextComm::kAllGather},
+      {.name = "hsdp2x2_fp32_shards", .dp = 4, .zero = 3, .replicate = 2},
+      {.name = "dp2_fp32_shards_reduced_in_bf16", .dp = 2, .zero = 3, .gradients = program::DType::kBf16},
+      {.name = "hsdp2x2_fp32_shards_reduced_in_bf16",
+       .dp = 4,
+       .zero = 3,
+       .replicate = 2,
+       .gradients = program::DType::kBf16},
+  };
+  for (TinyPlan& p : table) p.fp32_shards = true;
+  return table;
+}
+
 inline std::vector<TinyPlan> plan_table() {
   std::vector<TinyPlan> table;
-  for (auto* plans :
-       {degree_plans, sharded_plans, recompute_plans, context_plans, exchange_plans, gpt_plans, dense_plans}) {
+  for (auto* plans : {degree_plans, sharded_plans, recompute_plans, context_plans, exchange_plans, shared_head_plans,
+                      gpt_plans, dense_plans}) {
     for (TinyPlan& p : plans()) table.push_back(std::move(p));
   }
   return table;

@@ -192,6 +192,13 @@ TEST(CheckOperands, FitsPartsOfHeadsAndSharesToTheirWhole) {
   EXPECT_FALSE(passes(OpKind::kAllToAll, [](SampleOp& s) { s.op.member_counts = {12, 12}; }));
 }
 
+TEST(CheckOperands, PutsASharedHeadTogetherFromEqualParts) {
+  EXPECT_FALSE(passes(OpKind::kOwnGroup, [](SampleOp& s) { s.op.attributes.count = 3; }));
+  EXPECT_FALSE(passes(OpKind::kOwnGroup, [](SampleOp& s) { s.op.attributes.count = 1; }));  // parts of a whole head
+  EXPECT_FALSE(passes(OpKind::kOwnGroup, [](SampleOp& s) { s.op.index_role.reset(); }));
+  EXPECT_FALSE(passes(OpKind::kOwnGroupBackward, [](SampleOp& s) { s.types[1] = testing::bf16({2, 4, 5}); }));
+}
+
 TEST(CheckOperands, LetsAdamUseOnePartOfWholeTensors) {
   using testing::f32;
   // Moments of 6 elements; gradient and master hold 4 such parts. Without an index role that is an error.

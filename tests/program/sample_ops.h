@@ -95,6 +95,17 @@ inline std::vector<SampleOp> layer_samples() {
   add(OpKind::kHeadsJoin, {{R, q_part}, {W, bf16({4, 8})}});
   add(OpKind::kSharesJoin, {{R, q_part}, {R, kv_part}, {R, kv_part}, {W, bf16({8, 8})}}).batch = 2;
   add(OpKind::kSharesSplit, {{R, bf16({8, 4})}, {W, q_part}}).batch = 2;
+  // Two heads of queries, and half of a key and of a value head, from each of two members.
+  for (const OpKind kind : {OpKind::kOwnGroup, OpKind::kOwnGroupBackward}) {
+    const TensorType parts = bf16({2, 4, 6});
+    Attributes& a = kind == OpKind::kOwnGroup ? add(kind, {{R, parts}, {W, qkv}}) : add(kind, {{R, qkv}, {W, parts}});
+    a.heads = 2;
+    a.kv_heads = 1;
+    a.head_dim = 2;
+    a.batch = 2;
+    a.count = 2;
+    all.back().op.index_role = RoleId(0);
+  }
   add(OpKind::kSwiGluForward, {{R, bf16({4, 16})}, {W, bf16({4, 8})}});
   add(OpKind::kSwiGluBackward, {{R, bf16({4, 8})}, {R, bf16({4, 16})}, {W, bf16({4, 16})}});
   const TensorType logits = bf16({4, 10});

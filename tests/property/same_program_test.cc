@@ -77,6 +77,9 @@ TEST_P(SameProgram, RanksFoldToOneClassPerStage) {
 INSTANTIATE_TEST_SUITE_P(Table, SameProgram, ::testing::ValuesIn(plan::testing::plan_table()),
                          [](const auto& param) { return param.param.name; });
 
+INSTANTIATE_TEST_SUITE_P(Fp32Shards, SameProgram, ::testing::ValuesIn(plan::testing::fp32_shard_plans()),
+                         [](const auto& param) { return param.param.name; });
+
 // One slow device splits its class, and folded times still equal the unfolded ones.
 TEST(SlowDevice, SplitsClassesAndKeepsTimes) {
   const TinyPlan plan{.name = "dp2_tp2_pp2", .dp = 2, .tp = 2, .pp = 2};
