@@ -19,8 +19,8 @@
 //   heads_split          whole r [T,n*W], part w [n,T,W]...              columns of q, k and v (three parts) or of q
 //                                                         (one), each as n equal groups of heads, group by group
 //   heads_join           part r [n,T,W]..., whole w [T,n*W]              the reverse
-//   shares_join          part r [n,T,W]..., whole w [n*T,W]              rows of n members' shares to those of the whole
-//                                                         sequences; the columns of several parts side by side
+//   shares_join          part r [n,T,W]..., whole w [n*T,W]              rows of n members' own shares to those of
+//                                                         whole sequences; the columns of several parts side by side
 //   shares_split         whole r [n*T,W], part w [n,T,W]...              the reverse
 //   own_group            parts r [n,T,heads*d + 2*d/g], qkv w [T,(heads+2)*d]     index role; d = head_dim. A member's
 //                                                         part is its queries, and 1/g of a key and of a value head

@@ -189,6 +189,25 @@ TEST(Frameworks, GroupMicrobatchesAsTheirSchedulesDo) {
   EXPECT_EQ(group("megatron-core", "training.global_batch_size=9"), 3);
 }
 
+// Ulysses is DeepSpeed's only way to split a sequence, and needs no word.
+TEST(Frameworks, DeepSpeedSplitsSequencesByAllToAll) {
+  const ReadScenario read = read_text(kBase, {"framework=deepspeed", "plan={tp: 1, cp: 2}"});
+  EXPECT_EQ(to_text(read.violations), "");
+  EXPECT_EQ(read.scenario.plan.cp_comm, ContextComm::kAllToAll);
+  EXPECT_EQ(find_value(read, "plan.cp_comm_type")->origin, "deepspeed default");
+}
+
+// FSDP sums in the type of its parameters, fp32, whatever it reduces in.
+TEST(Frameworks, TorchtitanSumsGradientsInFp32) {
+  const auto given = [](const char* precision) {
+    return read_text(kBase, {"framework=torchtitan", std::string("training.precision=") + precision});
+  };
+  const ReadScenario half = given("{grads: fp32, grad_reduce: bf16}");
+  EXPECT_EQ(to_text(half.violations), "");
+  EXPECT_EQ(half.scenario.training.gradients, program::DType::kBf16);
+  EXPECT_EQ(Error(given("{grads: bf16}").violations).exit_code(), 3);
+}
+
 // Sharding and mixed precision come with several replicas.
 TEST(Frameworks, TorchtitanShardsOnlyOverReplicas) {
   const Scenario alone = read_text(kBase, {"framework=torchtitan", "gpus=2"}).scenario;

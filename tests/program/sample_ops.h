@@ -88,24 +88,6 @@ inline std::vector<SampleOp> layer_samples() {
   share(OpKind::kShareAttentionForward, {{R, qkv}, {R, bf16({8, 4})}, {W, attn}, {W, lse}});
   share(OpKind::kShareAttentionForward, {{R, qkv}, {R, kv}, {A, attn}, {A, lse}});
   share(OpKind::kShareAttentionBackward, {{R, attn}, {R, qkv}, {R, kv}, {R, attn}, {R, lse}, {A, qkv}, {W, kv}});
-  // Two heads and one of k and of v for each of two members, of 4 rows each.
-  const TensorType q_part = bf16({2, 4, 4});
-  const TensorType kv_part = bf16({2, 4, 2});
-  add(OpKind::kHeadsSplit, {{R, bf16({4, 16})}, {W, q_part}, {W, kv_part}, {W, kv_part}});
-  add(OpKind::kHeadsJoin, {{R, q_part}, {W, bf16({4, 8})}});
-  add(OpKind::kSharesJoin, {{R, q_part}, {R, kv_part}, {R, kv_part}, {W, bf16({8, 8})}}).batch = 2;
-  add(OpKind::kSharesSplit, {{R, bf16({8, 4})}, {W, q_part}}).batch = 2;
-  // Two heads of queries, and half of a key and of a value head, from each of two members.
-  for (const OpKind kind : {OpKind::kOwnGroup, OpKind::kOwnGroupBackward}) {
-    const TensorType parts = bf16({2, 4, 6});
-    Attributes& a = kind == OpKind::kOwnGroup ? add(kind, {{R, parts}, {W, qkv}}) : add(kind, {{R, qkv}, {W, parts}});
-    a.heads = 2;
-    a.kv_heads = 1;
-    a.head_dim = 2;
-    a.batch = 2;
-    a.count = 2;
-    all.back().op.index_role = RoleId(0);
-  }
   add(OpKind::kSwiGluForward, {{R, bf16({4, 16})}, {W, bf16({4, 8})}});
   add(OpKind::kSwiGluBackward, {{R, bf16({4, 8})}, {R, bf16({4, 16})}, {W, bf16({4, 16})}});
   const TensorType logits = bf16({4, 10});
@@ -114,6 +96,33 @@ inline std::vector<SampleOp> layer_samples() {
   add(OpKind::kCrossEntropySum, {{R, logits}, {R, rstd}, {R, tokens}, {W, sums}});
   add(OpKind::kCrossEntropyLoss, {{R, rstd}, {R, sums}, {A, f32({1})}}).value = 0.25;
   add(OpKind::kCrossEntropyBackward, {{R, rstd}, {R, sums}, {R, tokens}, {A, logits}}).value = 0.25;
+  return all;
+}
+
+// Of two members, of 4 rows each: two heads and one of k and of v for each; or the queries of two heads, and half of a
+// key and of a value head, of each.
+inline std::vector<SampleOp> part_samples() {
+  std::vector<SampleOp> all;
+  const auto add = [&](OpKind kind, const std::vector<SampleOperand>& operands) {
+    all.push_back(sample(kind, operands));
+    Attributes& a = all.back().op.attributes;
+    a.heads = 2;
+    a.kv_heads = 1;
+    a.head_dim = 2;
+    a.batch = 2;
+    a.count = 2;
+    all.back().op.index_role = RoleId(0);
+  };
+  const TensorType q_part = bf16({2, 4, 4});
+  const TensorType kv_part = bf16({2, 4, 2});
+  add(OpKind::kHeadsSplit, {{R, bf16({4, 16})}, {W, q_part}, {W, kv_part}, {W, kv_part}});
+  add(OpKind::kHeadsJoin, {{R, q_part}, {W, bf16({4, 8})}});
+  add(OpKind::kSharesJoin, {{R, q_part}, {R, kv_part}, {R, kv_part}, {W, bf16({8, 8})}});
+  add(OpKind::kSharesSplit, {{R, bf16({8, 4})}, {W, q_part}});
+  const TensorType qkv = bf16({4, 8});
+  const TensorType group_parts = bf16({2, 4, 6});
+  add(OpKind::kOwnGroup, {{R, group_parts}, {W, qkv}});
+  add(OpKind::kOwnGroupBackward, {{R, qkv}, {W, group_parts}});
   return all;
 }
 
@@ -215,6 +224,7 @@ inline std::vector<SampleOp> other_samples() {
 
 inline std::vector<SampleOp> all_samples() {
   std::vector<SampleOp> all = layer_samples();
+  for (SampleOp& s : part_samples()) all.push_back(std::move(s));
   for (SampleOp& s : qk_norm_samples()) all.push_back(std::move(s));
   for (SampleOp& s : gpt_samples()) all.push_back(std::move(s));
   for (SampleOp& s : other_samples()) all.push_back(std::move(s));
