@@ -114,7 +114,7 @@ void check_kv_heads(RuleContext& c, std::int64_t kv_heads) {
     const std::int64_t ranks = c.plan.tp / kv_heads;
     const std::int64_t dim = c.scenario.model.head_dim;
     if (!c.preset.shares_kv_heads) {
-      c.violate("plan.tp", values + ": " + std::string(c.preset.name) + " does not share a head among ranks", help);
+      c.violate("plan.tp", values + ": " + std::string(c.preset.name) + " does not replicate heads", help);
     } else if (dim % ranks != 0) {
       c.violate(
           "plan.tp",

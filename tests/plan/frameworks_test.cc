@@ -94,7 +94,7 @@ const Refusal kRefusals[] = {
     {{"framework=torchtitan", "plan.zero=1"}, "plan.zero", "zero 1 is no sharding it has", "zero 0 or 3", 3},
     {{"framework=torchtitan", "plan.tp=4", "model.num_key_value_heads=2"},
      "plan.tp",
-     "2 key-value heads and tp 4: torchtitan does not share a head among ranks",
+     "2 key-value heads and tp 4: torchtitan does not replicate heads",
      "tp 1, 2",
      3},
     {{"framework=torchtitan", "plan.zero=0", "training.precision={compute: bf16, params: fp32}"},

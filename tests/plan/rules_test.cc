@@ -110,7 +110,7 @@ const RuleCase kRuleCases[] = {
     {{"plan.tp=16", "gpus=16", "plan.pp=1"}, "plan.tp", "8 attention heads do not divide by tp 16", "tp 1, 2, 4, 8", 3},
     {{"plan.tp=8", "gpus=8", "plan.pp=1"},
      "plan.tp",
-     "4 key-value heads and tp 8: plain does not share a head",
+     "4 key-value heads and tp 8: plain does not replicate heads",
      "tp 1, 2, 4",
      3},
     // 16 ranks are 4 a head, whose 18 columns are no 4 equal parts.
