@@ -96,6 +96,19 @@ void gather(const CollectiveSpec& spec, std::span<const MemberBuffers> members) 
   }
 }
 
+void exchange_parts(const CollectiveSpec& spec, std::span<const MemberBuffers> members) {
+  const auto count = static_cast<std::int64_t>(members.size());
+  CHECK(spec.elements % count == 0, spec.elements, count);
+  const std::int64_t part = spec.elements / count * program::size_of(spec.dtype);
+  for (std::int64_t from = 0; from < count; ++from) {
+    const auto* in = static_cast<const std::byte*>(members[static_cast<std::size_t>(from)].in);
+    for (std::int64_t to = 0; to < count; ++to) {
+      auto* out = static_cast<std::byte*>(members[static_cast<std::size_t>(to)].out);
+      if (part > 0) std::memcpy(out + from * part, in + to * part, static_cast<std::size_t>(part));
+    }
+  }
+}
+
 void broadcast(const CollectiveSpec& spec, std::span<const MemberBuffers> members) {
   const MemberBuffers& root = members[static_cast<std::size_t>(spec.root)];
   const auto bytes = static_cast<std::size_t>(spec.elements * program::size_of(spec.dtype));
@@ -139,6 +152,8 @@ void perform_collective(const CollectiveSpec& spec, std::span<const MemberBuffer
     case program::OpKind::kBroadcast:
       CHECK(spec.root >= 0 && spec.root < static_cast<std::int64_t>(members.size()), spec.root, members.size());
       return broadcast(spec, members);
+    case program::OpKind::kAllToAll:
+      return exchange_parts(spec, members);
     default:
       CHECK(false, program::to_string(spec.kind));
   }

@@ -1,7 +1,7 @@
 // What collectives compute, on the buffers of all members at once: pure functions of memory, without threads.
 //
 // Sums run in member order: f32 and bf16 in binary32 (a bf16 result is rounded once, at the end), f64 in binary64. A
-// maximum is exact and keeps NaN. Gathers and broadcasts copy bytes.
+// maximum is exact and keeps NaN. Gathers, broadcasts and all-to-alls copy bytes.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct CollectiveSpec {
   program::DType dtype = program::DType::kF32;
   program::Reduce reduce = program::Reduce::kSum;
   std::int64_t root = 0;             // broadcast: member
-  std::int64_t elements = 0;         // of the whole: all-reduced, broadcast, gathered or scattered buffer
+  std::int64_t elements = 0;         // of the whole: all-reduced, broadcast, gathered, scattered or exchanged buffer
   std::vector<std::int64_t> counts;  // all-gather, reduce-scatter: elements per member, adding up to `elements`
   bool operator==(const CollectiveSpec&) const = default;
 };

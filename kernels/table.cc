@@ -79,6 +79,13 @@ constexpr Row kTable[] = {
     {OpKind::kQkNormBackwardInput, cpu::qk_norm_backward_input},
     {OpKind::kQkNormBackwardWeight, cpu::qk_norm_backward_weight},
     {OpKind::kSumParts, cpu::sum_parts},
+    {OpKind::kAllToAll, nullptr},
+    {OpKind::kHeadsSplit, cpu::heads_split},
+    {OpKind::kHeadsJoin, cpu::heads_join},
+    {OpKind::kSharesJoin, cpu::shares_join},
+    {OpKind::kSharesSplit, cpu::shares_split},
+    {OpKind::kOwnGroup, cpu::own_group},
+    {OpKind::kOwnGroupBackward, cpu::own_group_backward},
 };
 
 constexpr bool lists_every_kind_in_order() {

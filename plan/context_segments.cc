@@ -134,6 +134,7 @@ class Builder {
 }  // namespace
 
 DecoderSegments::Core build_context_attention(const SegmentContext& c) {
+  if (c.scenario.plan.cp_comm == ContextComm::kAllToAll) return build_exchanged_attention(c);
   SegmentBuilder forward("attn");
   SegmentBuilder backward("attn");
   Builder f(c, forward);

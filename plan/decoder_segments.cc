@@ -102,9 +102,11 @@ void build_projections(const Context& c, DecoderSegments& d) {
   const bool rotary = m.positions == models::PositionKind::kRotary;
   const bool norms = m.qk_norm != models::QkNorm::kNone;
   const InputGather gather = c.scenario.plan.overlap_tp_comm ? InputGather::kInChunks : InputGather::kWhole;
-  d.qkv = build_column(c, "attn", "qkv", x.qkv, {norms, rotary}, in_matmul(m.qkv_bias), gather);
+  const bool shared = x.kv_ranks > 1;
+  d.qkv = build_column(c, "attn", "qkv", x.qkv, {norms, rotary, shared}, in_matmul(m.qkv_bias), gather);
   if (has_layers_without_positions(m)) {
-    d.qkv_without_positions = build_column(c, "attn", "qkv", x.qkv, {norms, false}, in_matmul(m.qkv_bias), gather);
+    d.qkv_without_positions =
+        build_column(c, "attn", "qkv", x.qkv, {norms, false, shared}, in_matmul(m.qkv_bias), gather);
   }
   d.gate_up = build_column(c, "mlp", m.gated_mlp ? "gate_up" : "up", x.mlp_in, {},
                            bias_in_activation(m) ? ColumnBias::kInActivation : in_matmul(m.mlp_bias), gather);

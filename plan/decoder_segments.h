@@ -30,8 +30,8 @@ struct DecoderSegments {
   // Column-parallel projection: forward n[Tl,h] w[out,h] y[T,out] [, bias] [, norms of queries and keys: q_weight,
   // k_weight, raw[T,q+k], rstd];
   // input_grad dy[T,out] w dn[Tl,h] [, n, gathered[T,h] under sequence parallelism] [, raw, rstd, q_weight, k_weight,
-  // dq_weight, dk_weight];
-  // weight_grad dy, n or gathered, dw [, dy, dbias]
+  // dq_weight, dk_weight] [, dpart[T,qkv_rows]: dy of the rank's rows, where tp ranks share a key-value head];
+  // weight_grad dy or dpart, n or gathered, dw [, dy or dpart, dbias]
   struct Projection {
     program::SegmentId forward, input_grad, weight_grad;
   };
@@ -41,6 +41,7 @@ struct DecoderSegments {
   // Core, fused: forward qkv[T,qkv] out[T,q] lse[T,heads]; input_grad dout qkv out lse dqkv
   // Unfused: forward qkv out probabilities[batch*heads,s,s] [, dropped, mask]; input_grad dout qkv probabilities dqkv
   // [, dropped, mask]
+  // Context-parallel by all-to-all: see head_segments.cc.
   struct Core {
     program::SegmentId forward, input_grad;
   };

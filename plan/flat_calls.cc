@@ -69,21 +69,26 @@ SegmentId all_gather_in_place_segment(program::ProgramBuilder& b, const Collecti
   return in_place(b, OpKind::kAllGather, c, t, n);
 }
 
-SegmentId all_gather_segment(program::ProgramBuilder& b, const CollectiveSpec& c, DType t, std::int64_t chunk,
-                             std::int64_t parts) {
+SegmentId all_gather_segment(program::ProgramBuilder& b, const CollectiveSpec& c, DType held, DType t,
+                             std::int64_t chunk, std::int64_t parts) {
   SegmentBuilder s(c.label);
-  const Ref shard = s.slot("shard", t, {chunk});
+  const Ref shard = s.slot("shard", held, {chunk});
   const Ref whole = s.slot("whole", t, {chunk * parts});
-  set_collective(s.op(OpKind::kAllGather, c.stream, c.name, {in(shard), out(whole)}), c);
+  Ref sent = shard;
+  if (held != t) {
+    sent = s.temp("cast", t, {chunk}, MemoryClass::kComm);
+    s.op(OpKind::kCast, c.stream, c.name + "_cast", {in(shard), out(sent)});
+  }
+  set_collective(s.op(OpKind::kAllGather, c.stream, c.name, {in(sent), out(whole)}), c);
   return b.segment(s.take());
 }
 
 SegmentId reduce_scatter_accumulate_segment(program::ProgramBuilder& b, const CollectiveSpec& c,
-                                            const std::optional<CollectiveSpec>& copies, DType t, std::int64_t chunk,
-                                            std::int64_t parts) {
+                                            const std::optional<CollectiveSpec>& copies, DType t, DType sum,
+                                            std::int64_t chunk, std::int64_t parts) {
   SegmentBuilder s(c.label);
   const Ref whole = s.slot("whole", t, {chunk * parts});
-  const Ref shard = s.slot("shard", t, {chunk});
+  const Ref shard = s.slot("shard", sum, {chunk});
   const Ref staging = s.temp("staging", t, {chunk}, MemoryClass::kComm);
   set_collective(s.op(OpKind::kReduceScatter, c.stream, c.name, {in(whole), out(staging)}), c);
   if (copies) set_collective(s.op(OpKind::kAllReduce, copies->stream, copies->name, {acc(staging)}), *copies);

@@ -34,14 +34,14 @@ program::SegmentId reduce_scatter_in_place_segment(program::ProgramBuilder& b, c
                                                    program::DType t, std::int64_t n);
 program::SegmentId all_gather_in_place_segment(program::ProgramBuilder& b, const CollectiveSpec& c, program::DType t,
                                                std::int64_t n);
-// Slots: shard [chunk], whole [chunk * parts].
-program::SegmentId all_gather_segment(program::ProgramBuilder& b, const CollectiveSpec& c, program::DType t,
-                                      std::int64_t chunk, std::int64_t parts);
+// Slots: shard [chunk] of type `held`, whole [chunk * parts] of type `t`; cast on the way where these differ.
+program::SegmentId all_gather_segment(program::ProgramBuilder& b, const CollectiveSpec& c, program::DType held,
+                                      program::DType t, std::int64_t chunk, std::int64_t parts);
 // Slots: whole [chunk * parts], shard [chunk]: the own part of the sum, with `copies` summed over that group too, is
-// added to the shard, through a staging temp.
+// added to the shard of type `sum`, through a staging temp.
 program::SegmentId reduce_scatter_accumulate_segment(program::ProgramBuilder& b, const CollectiveSpec& c,
                                                      const std::optional<CollectiveSpec>& copies, program::DType t,
-                                                     std::int64_t chunk, std::int64_t parts);
+                                                     program::DType sum, std::int64_t chunk, std::int64_t parts);
 
 // No slots: `stream` waits for all that is enqueued on `joined`.
 program::SegmentId join_segment(program::ProgramBuilder& b, const std::string& label, program::Stream stream,

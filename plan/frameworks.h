@@ -40,12 +40,12 @@ struct FrameworkPreset {
   bool even_rounds = false;     // interleaved 1F1B: microbatches go in equal groups of at least pp, not groups of pp
 
   // Limits.
-  std::string_view zero_stages = {};     // those it has: "01"
-  bool gpipe = true;                     // has the schedule
-  bool interleaved = true;               // has virtual stages
-  bool context_parallel = true;          // has ring or gathered attention
-  bool replicates_kv_heads = false;      // over tp ranks, where tp is a multiple of their number
-  bool overlaps_tp_chunks = false;       // sends rows over tp in chunks beside the matmuls
+  std::string_view zero_stages = {};              // those it has: "01"
+  bool gpipe = true;                              // has the schedule
+  bool interleaved = true;                        // has virtual stages
+  std::string_view cp_comms = " p2p allgather ";  // the cp_comm_type there are
+  bool shares_kv_heads = false;                   // among tp ranks, where tp is a multiple of their number
+  bool overlaps_tp_chunks = false;                // sends rows over tp in chunks beside the matmuls
   bool shards_whole_sequences = false;   // sequence parallelism splits every sequence, not the tokens of a microbatch
   bool bounds_positions = false;         // refuses sequences above max_position_embeddings
   std::string_view batch_relation = {};  // how it states a batch, where a batch does not divide

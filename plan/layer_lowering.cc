@@ -60,6 +60,13 @@ void StageLowering::qkv_forward(Pass pass, std::uint32_t module, LayerActivation
 
 void StageLowering::core_forward(Pass pass, LayerActivations& a) {
   a.attn = tensor("attn", x_.compute, Shape{x_.tokens, x_.q});
+  if (exchanges_heads()) {
+    a.lse = tensor("lse", DType::kF32, x_.exchanged_lse());
+    a.exchanged_qkv = tensor("exchanged_qkv", x_.compute, x_.exchanged_qkv());
+    a.exchanged_attn = tensor("exchanged_attn", x_.compute, x_.exchanged_q());
+    rank_.call(segments_.attention.forward, {a.qkv, a.attn, a.lse, a.exchanged_qkv, a.exchanged_attn}, layer_tag(pass));
+    return;
+  }
   if (s_.attention == AttentionKind::kFused) {
     a.lse = tensor("lse", DType::kF32, Shape{x_.tokens, x_.heads});
     rank_.call(segments_.attention.forward, {a.qkv, a.attn, a.lse}, layer_tag(pass));
@@ -164,7 +171,7 @@ HeadActivations StageLowering::head_forward(std::uint32_t module, ViewId x) {
 }
 
 ViewId StageLowering::column_backward(const DecoderSegments::Projection& p, const ModuleParameters& m, Tag t, ViewId dy,
-                                      ViewId n, std::vector<ViewId> more) {
+                                      ViewId n, std::vector<ViewId> more, std::optional<ViewId> projected) {
   const ViewId dn = hidden_tensor("dnorm");
   std::vector<ViewId> args = {dy, store_.weight(*m.in), dn};
   ViewId input = n;
@@ -177,8 +184,9 @@ ViewId StageLowering::column_backward(const DecoderSegments::Projection& p, cons
   t.pass = Pass::kInputGrad;
   rank_.call(p.input_grad, std::move(args), t);
   t.pass = Pass::kWeightGrad;
-  std::vector<ViewId> weight_args = {dy, input, store_.gradient(*m.in)};
-  if (m.in_bias) weight_args.insert(weight_args.end(), {dy, store_.gradient(*m.in_bias)});
+  const ViewId left = projected.value_or(dy);
+  std::vector<ViewId> weight_args = {left, input, store_.gradient(*m.in)};
+  if (m.in_bias) weight_args.insert(weight_args.end(), {left, store_.gradient(*m.in_bias)});
   rank_.call(p.weight_grad, std::move(weight_args), t);
   return dn;
 }
@@ -278,6 +286,7 @@ ViewId StageLowering::mlp_backward(std::uint32_t module, LayerActivations& a, Vi
 ViewId StageLowering::core_backward(const LayerActivations& a, ViewId dattn) {
   const ViewId dqkv = tensor("dqkv", x_.compute, Shape{x_.tokens, x_.qkv});
   std::vector<ViewId> args = {dattn, a.qkv, a.attn, a.lse, dqkv};
+  if (exchanges_heads()) args = {dattn, a.exchanged_qkv, a.exchanged_attn, a.lse, dqkv};
   if (s_.attention == AttentionKind::kUnfused) {
     args = {dattn, a.qkv, a.probabilities, dqkv};
     if (drops()) args.insert(args.end(), {a.dropped, a.scores_mask});
@@ -298,16 +307,21 @@ ViewId StageLowering::attention_backward(std::uint32_t module, LayerActivations&
   if (selective && s_.plan.recompute.core_attn) core_forward(Pass::kRecompute, a);
   const ViewId dqkv = core_backward(a, dattn);
   if (selective && s_.plan.recompute.layernorm) norm_before(Pass::kRecompute, module, a.x, &a.attn_n, &a.attn_rstd);
-  std::vector<ViewId> norms;
+  std::vector<ViewId> more;
   if (p.q_norm) {
-    norms = {a.qk_raw,
-             a.qk_rstd,
-             store_.weight(*p.q_norm),
-             store_.weight(*p.k_norm),
-             store_.gradient(*p.q_norm),
-             store_.gradient(*p.k_norm)};
+    more = {a.qk_raw,
+            a.qk_rstd,
+            store_.weight(*p.q_norm),
+            store_.weight(*p.k_norm),
+            store_.gradient(*p.q_norm),
+            store_.gradient(*p.k_norm)};
   }
-  const ViewId dn = column_backward(qkv_segments(), p, t, dqkv, a.attn_n, std::move(norms));
+  std::optional<ViewId> projected;
+  if (x_.kv_ranks > 1) {
+    projected = tensor("dqkv_part", x_.compute, Shape{x_.tokens, x_.qkv_rows});
+    more.push_back(*projected);
+  }
+  const ViewId dn = column_backward(qkv_segments(), p, t, dqkv, a.attn_n, std::move(more), projected);
   return block_input_gradient(module, dn, a.x, a.attn_rstd, dy);
 }
 

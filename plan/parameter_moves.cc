@@ -21,7 +21,7 @@ using program::ViewId;
 void ParameterStore::begin_step() {
   if (layout_.elements == 0) return;
   const std::int64_t n = shards_gradients() ? layout_.shard_elements : layout_.elements;
-  rank_.call(zero_segment(b_, "gradients", x_.gradients, n), {flat_view(gradients_, 0, n, x_.gradients)},
+  rank_.call(zero_segment(b_, "gradients", summed_type(), n), {flat_view(gradients_, 0, n, summed_type())},
              step_tag(Pass::kOptimizer));
 }
 
@@ -46,10 +46,10 @@ void ParameterStore::gather(std::size_t use) {
     const std::string what = unit.prefix + (flat.of_own_heads ? "qk_norms" : flat.replicated ? "norms" : "weights");
     const CollectiveSpec c{what, u.starts_forward ? "gather" : "gather_again", roles_.shards, Stream::kGather,
                            Channel::kWeights};
-    const ViewId shard = flat_view(weights_, shard_begin_[f], flat.chunk, x_.compute);
     const ViewId whole = flat_view(weight_ring_[*slot_of_use_[use]], offset_in_unit(f), flat.elements, x_.compute);
-    rank_.call(all_gather_segment(b_, c, x_.compute, flat.chunk, s_.plan.shards()), {shard, whole},
-               unit_tag(unit, u.microbatch));
+    const program::SegmentId segment =
+        all_gather_segment(b_, c, weight_type(), x_.compute, flat.chunk, s_.plan.shards());
+    rank_.call(segment, {held_weights(f), whole}, unit_tag(unit, u.microbatch));
   }
 }
 
@@ -120,7 +120,7 @@ program::SegmentId ParameterStore::scatter_segment(const std::string& label, std
   const CollectiveSpec c{label, "reduce", roles_.shards, Stream::kDp, Channel::kMain};
   std::optional<CollectiveSpec> copies;
   if (s_.plan.hybrid()) copies = CollectiveSpec{label, "reduce_copies", roles_.copies, Stream::kDp, Channel::kMain};
-  return reduce_scatter_accumulate_segment(b_, c, copies, x_.gradients, chunk, s_.plan.shards());
+  return reduce_scatter_accumulate_segment(b_, c, copies, x_.gradients, summed_type(), chunk, s_.plan.shards());
 }
 
 // Under sequence parallelism every tp member has the gradient of its own tokens only; of norms of queries and keys it

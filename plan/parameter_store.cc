@@ -26,7 +26,8 @@ ParameterStore::ParameterStore(program::ProgramBuilder& b, program::RankProgramB
       s_(s),
       layout_(layout),
       sharding_(sharding_of(s)),
-      master_(s.training.master_weights),
+      fp32_shards_(s.training.fp32_shards && sharding_ == Sharding::kParameters),
+      master_(s.training.master_weights && !fp32_shards_),
       uses_(std::move(uses)),
       open_buckets_(layout.flats.size()),
       gathered_(std::max(uses_.size(), layout.units.size()), false) {
@@ -50,8 +51,8 @@ void ParameterStore::declare_persistent() {
   const std::int64_t shard = layout_.shard_elements;
   const std::int64_t summed = shards_gradients() ? shard : layout_.elements;
   const std::int64_t f32 = size_of(DType::kF32);
-  weights_ = rank_.buffer("weights", held * size_of(x_.compute), MemoryClass::kWeights, true);
-  gradients_ = rank_.buffer("gradients", summed * size_of(x_.gradients), MemoryClass::kGradients, true);
+  weights_ = rank_.buffer("weights", held * size_of(weight_type()), MemoryClass::kWeights, true);
+  gradients_ = rank_.buffer("gradients", summed * size_of(summed_type()), MemoryClass::kGradients, true);
   if (master_) master_weights_ = rank_.buffer("master_weights", shard * f32, MemoryClass::kOptimizer, true);
   moment1_ = rank_.buffer("moment1", shard * size_of(s_.training.moments), MemoryClass::kOptimizer, true);
   moment2_ = rank_.buffer("moment2", shard * size_of(s_.training.moments), MemoryClass::kOptimizer, true);
@@ -140,8 +141,8 @@ void ParameterStore::add_shards() {
     };
     const bool parameters = sharding_ == Sharding::kParameters;
     // Between steps only the own part is up to date where the gather belongs to the next step.
-    add(ShardKind::kWeight, weights_, x_.compute, parameters, gathers_ahead());
-    add(ShardKind::kGradient, gradients_, x_.gradients, shards_gradients(), sharding_ == Sharding::kOptimizer);
+    add(ShardKind::kWeight, weights_, weight_type(), parameters, gathers_ahead());
+    add(ShardKind::kGradient, gradients_, summed_type(), shards_gradients(), sharding_ == Sharding::kOptimizer);
     if (master_) add(ShardKind::kMaster, master_weights_, DType::kF32, sharded(), false);
     add(ShardKind::kMoment1, moment1_, s_.training.moments, sharded(), false);
     add(ShardKind::kMoment2, moment2_, s_.training.moments, sharded(), false);
@@ -154,13 +155,13 @@ ViewId ParameterStore::flat_view(BufferId buffer, std::int64_t begin, std::int64
 
 ViewId ParameterStore::held_gradients(std::uint32_t flat) {
   const Flat& f = layout_.flats[flat];
-  if (shards_gradients()) return flat_view(gradients_, shard_begin_[flat], f.chunk, x_.gradients);
+  if (shards_gradients()) return flat_view(gradients_, shard_begin_[flat], f.chunk, summed_type());
   return flat_view(gradients_, f.begin, f.elements, x_.gradients);
 }
 
 ViewId ParameterStore::held_weights(std::uint32_t flat) {
   const Flat& f = layout_.flats[flat];
-  if (sharding_ == Sharding::kParameters) return flat_view(weights_, shard_begin_[flat], f.chunk, x_.compute);
+  if (sharding_ == Sharding::kParameters) return flat_view(weights_, shard_begin_[flat], f.chunk, weight_type());
   return flat_view(weights_, f.begin, f.elements, x_.compute);
 }
 

@@ -22,6 +22,10 @@
 //
 // Gradients are accumulated and reduced in one type, f32 or bf16; moments are stored in either. Unsharded
 // bf16 gradients are widened once a step into an fp32 copy that lives while the optimizer runs.
+//
+// FSDP2's mixed precision (torch.distributed.fsdp, MixedPrecisionPolicy; torchtitan) holds one copy of the parameters:
+// fp32 shards, which Adam updates. Each gather casts the shard and gathers the result; gradients are reduced in fp32 or
+// bf16 and added to an fp32 shard. 16/d bytes a parameter.
 #pragma once
 
 #include <cstdint>
@@ -98,7 +102,10 @@ class ParameterStore {
   // Unsharded 16-bit gradients are widened once a step; sharded ones are read as they are.
   bool widens_gradients() const { return !sharded() && x_.gradients == program::DType::kBf16; }
   // What norm and Adam read of a flat's gradients on this rank.
-  program::DType optimizer_gradient_type() const { return widens_gradients() ? program::DType::kF32 : x_.gradients; }
+  program::DType optimizer_gradient_type() const { return widens_gradients() ? program::DType::kF32 : summed_type(); }
+  // Of the weights that are held, and of the gradients that are summed over microbatches.
+  program::DType weight_type() const { return fp32_shards_ ? program::DType::kF32 : x_.compute; }
+  program::DType summed_type() const { return fp32_shards_ ? program::DType::kF32 : x_.gradients; }
   program::ViewId optimizer_gradients(std::uint32_t flat);
 
   program::ProgramBuilder& b_;
@@ -108,6 +115,7 @@ class ParameterStore {
   const Scenario& s_;
   const StageParameters& layout_;
   Sharding sharding_;
+  bool fp32_shards_ = false;  // beside a narrower compute type
   bool master_ = false;
   std::vector<UnitUse> uses_;
 

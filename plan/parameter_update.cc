@@ -74,7 +74,7 @@ void ParameterStore::update(std::uint32_t f, ViewId factor) {
   a.gradient_elements = rank_.at(gradients).type.shape.elements();
   a.weight_elements = rank_.at(weight).type.shape.elements();
   a.master = master_;
-  a.weight = x_.compute;
+  a.weight = weight_type();
   if (updates_in_part()) a.part_of = roles_.shards;
   a.settings = s_.training.adam;
   std::vector<ViewId> args = {gradients, factor, flat_view(moment1_, shard_begin_[f], flat.chunk, a.moments),

@@ -61,23 +61,51 @@ void add_qk_norm_backward(SegmentBuilder& b, const Context& c, Ref dqkv) {
             x);
 }
 
+void set_group(Op& op, const Context& c) {
+  set_heads(op, c.x);
+  op.attributes.count = c.x.kv_ranks;
+  op.index_role = c.roles.tp;
+}
+
+// Megatron-Core (SelfAttention.get_query_key_value_tensors) with fewer key-value heads than tp ranks: the whole
+// projection is gathered over tp, and each rank takes its group. Its ranks hold consecutive rows of the groups'
+// queries, key and value; here they hold own queries and a part of the group's key and value: as many rows, the same
+// messages.
+void join_group(SegmentBuilder& b, const Context& c, Ref part, Ref qkv) {
+  const Shapes& x = c.x;
+  const Ref parts = b.temp("parts", x.compute, {x.tensor_ranks, x.tokens, x.qkv_rows}, kActivations);
+  tp_collective(b, c, OpKind::kAllGather, "gather_heads", {in(part), out(parts)});
+  set_group(b.op(OpKind::kOwnGroup, Stream::kCompute, "own_group", {in(parts), out(qkv)}), c);
+}
+
+// Ranks that share a head sum their gradients of it: each gets those of its part.
+void split_group(SegmentBuilder& b, const Context& c, Ref dqkv, Ref dpart) {
+  const Shapes& x = c.x;
+  const Ref parts = b.temp("dparts", x.compute, {x.tensor_ranks, x.tokens, x.qkv_rows}, kActivations);
+  set_group(b.op(OpKind::kOwnGroupBackward, Stream::kCompute, "own_group", {in(dqkv), out(parts)}), c);
+  tp_collective(b, c, OpKind::kReduceScatter, "reduce_heads", {in(parts), out(dpart)});
+}
+
 SegmentId column_forward(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
                          HeadOps heads, ColumnBias bias, InputGather gather) {
   const Shapes& x = c.x;
   SegmentBuilder f(label);
   const Ref n = f.slot("n", x.compute, {x.local_tokens, x.hidden});
-  const Ref w = f.slot("w", x.compute, {width, x.hidden});
+  const std::int64_t rows = heads.shared_kv ? x.qkv_rows : width;
+  const Ref w = f.slot("w", x.compute, {rows, x.hidden});
   const Ref y = f.slot("y", x.compute, {x.tokens, width});
+  const Ref projected = heads.shared_kv ? f.temp("part", x.compute, {x.tokens, rows}, kActivations) : y;
   Ref input = n;
   if (x.sequence_parallel) input = f.temp("gathered", x.compute, {x.tokens, x.hidden}, kActivations);
   std::optional<Ref> b;
-  if (bias == ColumnBias::kInMatmul) b = f.slot("bias", x.compute, {width});
+  if (bias == ColumnBias::kInMatmul) b = f.slot("bias", x.compute, {rows});
   if (gather == InputGather::kInChunks) {
-    add_gather_matmul(f, c, name, {n, input, w, y, b});
+    add_gather_matmul(f, c, name, {n, input, w, projected, b});
   } else {
     if (x.sequence_parallel) tp_collective(f, c, OpKind::kAllGather, "gather", {in(n), out(input)});
-    matmul(f, MatmulForm::kNT, name, {in(input), in(w), out(y)}, b);
+    matmul(f, MatmulForm::kNT, name, {in(input), in(w), out(projected)}, b);
   }
+  if (heads.shared_kv) join_group(f, c, projected, y);
   if (heads.norm) add_qk_norm(f, c, y);
   if (heads.rotary) add_rotary(f, c, OpKind::kRotaryForward, y);
   return c.store(f);
@@ -87,8 +115,9 @@ SegmentId column_input_grad(const Context& c, const std::string& label, const st
                             HeadOps heads) {
   const Shapes& x = c.x;
   SegmentBuilder i(label);
+  const std::int64_t rows = heads.shared_kv ? x.qkv_rows : width;
   const Ref dy = i.slot("dy", x.compute, {x.tokens, width});
-  const Ref w = i.slot("w", x.compute, {width, x.hidden});
+  const Ref w = i.slot("w", x.compute, {rows, x.hidden});
   const Ref dn = i.slot("dn", x.compute, {x.local_tokens, x.hidden});
   if (x.sequence_parallel) {
     const Ref n = i.slot("n", x.compute, {x.local_tokens, x.hidden});
@@ -97,12 +126,17 @@ SegmentId column_input_grad(const Context& c, const std::string& label, const st
   }
   if (heads.rotary) add_rotary(i, c, OpKind::kRotaryBackward, dy);
   if (heads.norm) add_qk_norm_backward(i, c, dy);
+  Ref projected = dy;
+  if (heads.shared_kv) {
+    projected = i.slot("dpart", x.compute, {x.tokens, rows});
+    split_group(i, c, dy, projected);
+  }
   if (x.sequence_parallel) {
     const Ref partial = i.temp("partial", x.compute, {x.tokens, x.hidden}, kActivations);
-    matmul(i, MatmulForm::kNN, name, {in(dy), in(w), out(partial)});
+    matmul(i, MatmulForm::kNN, name, {in(projected), in(w), out(partial)});
     tp_collective(i, c, OpKind::kReduceScatter, "reduce", {in(partial), out(dn)});
   } else {
-    matmul(i, MatmulForm::kNN, name, {in(dy), in(w), out(dn)});
+    matmul(i, MatmulForm::kNN, name, {in(projected), in(w), out(dn)});
     if (x.tensor_parallel) tp_collective(i, c, OpKind::kAllReduce, "reduce", {acc(dn)});
   }
   if (x.tensor_parallel && !c.scenario.plan.overlap_tp_input_grad) {
@@ -235,7 +269,8 @@ DecoderSegments::Projection build_column(const Context& c, const std::string& la
   p.forward = column_forward(c, label, name, width, heads, bias, gather);
   p.input_grad = column_input_grad(c, label, name, width, heads);
   const bool biased = bias != ColumnBias::kNone;
-  p.weight_grad = weight_grad(c, label, name, width, c.x.hidden, biased ? std::optional(c.x.tokens) : std::nullopt);
+  const std::int64_t rows = heads.shared_kv ? c.x.qkv_rows : width;
+  p.weight_grad = weight_grad(c, label, name, rows, c.x.hidden, biased ? std::optional(c.x.tokens) : std::nullopt);
   return p;
 }
 

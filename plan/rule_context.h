@@ -32,6 +32,7 @@ class RuleContext {
   bool dp_fits() const;
   // Microbatches of a data-parallel rank and step, where the batch divides.
   std::optional<std::int64_t> whole_microbatches() const;
+  bool has_cp_comm(ContextComm comm) const;
   // ZeRO-3 with an embedding that is the head, too, on several replicas.
   bool shards_tied_embeddings() const;
 

@@ -40,6 +40,10 @@ std::optional<std::int64_t> RuleContext::whole_microbatches() const {
   return scenario.training.global_batch_size / step;
 }
 
+bool RuleContext::has_cp_comm(ContextComm comm) const {
+  return preset.cp_comms.find(" " + std::string(to_string(comm)) + " ") != std::string_view::npos;
+}
+
 bool RuleContext::shards_tied_embeddings() const {
   return plan.zero == 3 && scenario.model.tied_embeddings && plan.replicas() > 1;
 }

@@ -127,10 +127,22 @@ void check_rounds(RuleContext& c) {
 }
 
 void check_sequence_split(RuleContext& c) {
-  if (c.plan.cp == 1 || c.preset.context_parallel) return;
-  c.violate("plan.cp", "cp " + text_of(c.plan.cp) + ": its sequences are split by all-to-all (Ulysses) only",
-            {"cp 1", "framework: megatron-core or torchtitan, with cp_comm_type p2p or allgather"},
-            ErrorKind::kUnsupported);
+  if (c.plan.cp == 1) return;
+  const std::string comm(to_string(c.plan.cp_comm));
+  if (!c.has_cp_comm(c.plan.cp_comm)) {
+    const bool ulysses = is(c, Framework::kDeepSpeed);
+    c.violate("plan.cp_comm_type",
+              "cp_comm_type " + comm + ": " +
+                  (ulysses ? "its sequences are split by all-to-all (Ulysses) only" : "it has none by all-to-all"),
+              {ulysses ? "cp_comm_type a2a" : "cp_comm_type p2p or allgather"});
+  }
+  // Megatron-DeepSpeed's initialize_model_parallel asserts it.
+  if (is(c, Framework::kDeepSpeed) && (c.plan.tp > 1 || c.plan.pp > 1)) {
+    c.violate("plan.cp",
+              "cp " + text_of(c.plan.cp) + ": its sequence parallelism does not work with tensor or pipeline " +
+                  "parallelism, and tp is " + text_of(c.plan.tp) + ", pp " + text_of(c.plan.pp),
+              {"tp 1 and pp 1", "cp 1", "framework: megatron-core"});
+  }
 }
 
 // With one hardware queue kernels start in the order they are issued: Megatron-LM needs that before Blackwell, so that

@@ -104,17 +104,22 @@ void divides_by_tp(RuleContext& c, std::string_view field, const std::string& wh
             {tp_dividing(value, std::min(value, std::max<std::int64_t>(c.scenario.gpus, 1)))});
 }
 
-// Megatron-Core replicates key and value heads over tp ranks when tp is a multiple of their number; none else does.
+// Megatron-Core gathers key and value heads over the tp ranks that share one when tp is a multiple of their number;
+// others have no such path.
 void check_kv_heads(RuleContext& c, std::int64_t kv_heads) {
   if (kv_heads % c.plan.tp == 0) return;
   const std::vector<std::string> help{tp_dividing(kv_heads, kv_heads)};
   const std::string values = text_of(kv_heads) + " key-value heads and tp " + text_of(c.plan.tp);
   if (c.plan.tp % kv_heads == 0) {
-    if (c.preset.replicates_kv_heads) {
-      c.violate("plan.tp", values + " need each head on " + text_of(c.plan.tp / kv_heads) + " ranks", help,
-                ErrorKind::kUnsupported);
-    } else {
+    const std::int64_t ranks = c.plan.tp / kv_heads;
+    const std::int64_t dim = c.scenario.model.head_dim;
+    if (!c.preset.shares_kv_heads) {
       c.violate("plan.tp", values + ": " + std::string(c.preset.name) + " does not replicate heads", help);
+    } else if (dim % ranks != 0) {
+      c.violate(
+          "plan.tp",
+          values + " share each head among " + text_of(ranks) + " ranks, which do not divide head_dim " + text_of(dim),
+          help, ErrorKind::kUnsupported);
     }
     return;
   }

@@ -11,7 +11,29 @@ bool shares_are_whole(const RuleContext& c) {
   return c.plan.cp == 1 || c.scenario.training.sequence_length % (2 * c.plan.cp) == 0;
 }
 
+// By all-to-all a member attends with its group of a tensor-parallel rank's heads. Transformer Engine asserts it of
+// queries and of keys: "The number of attention heads needs to be divisible by CP size!"
+void check_head_groups(RuleContext& c) {
+  if (c.plan.cp == 1 || c.plan.cp_comm != ContextComm::kAllToAll) return;
+  const auto check = [&](const char* what, std::int64_t all) {
+    const std::int64_t heads = std::max<std::int64_t>(1, all / c.plan.tp);  // of a rank, or one that ranks share
+    if (heads % c.plan.cp == 0) return;
+    std::vector<std::string> help{"cp " + list_of(divisors(heads, c.scenario.gpus))};
+    if (c.has_cp_comm(ContextComm::kP2p)) help.emplace_back("cp_comm_type: p2p");
+    c.violate(
+        "plan.cp",
+        text_of(all) + " " + what +
+            (c.plan.tp > 1 ? " over tp " + text_of(c.plan.tp) + " are " + text_of(heads) + " a rank, which" : "") +
+            " do not divide by cp " + text_of(c.plan.cp) + ": by all-to-all the number of attention heads " +
+            "needs to be divisible by cp",
+        std::move(help));
+  };
+  check("attention heads", c.scenario.model.heads);
+  check("key-value heads", c.scenario.model.kv_heads);
+}
+
 void check_context_parallel(RuleContext& c) {
+  check_head_groups(c);
   if (c.plan.cp > 1) {
     const auto not_yet = [&](const char* what, const char* help) {
       c.violate("plan.cp", "cp " + text_of(c.plan.cp) + " with " + what, {"cp 1", help}, ErrorKind::kUnsupported);

@@ -18,9 +18,9 @@ namespace stepcast::plan {
 // What each does by default, and what it cannot do: plan/frameworks.
 enum class Framework : std::uint8_t { kPlain, kMegatronCore, kTorchtitan, kNanotron, kDeepSpeed };
 enum class ScheduleKind : std::uint8_t { kGpipe, k1F1B, kInterleaved1F1B };
-// How context-parallel ranks see each other's keys: passed on in a ring beside the attention to those at hand, or
-// gathered before it.
-enum class ContextComm : std::uint8_t { kP2p, kAllGather };
+// How context-parallel ranks see each other's keys: passed on in a ring beside the attention to those at hand, gathered
+// before it, or with all rows of a part of the heads, for which the members' rows are exchanged.
+enum class ContextComm : std::uint8_t { kP2p, kAllGather, kAllToAll };
 enum class AttentionKind : std::uint8_t { kFused, kUnfused };  // unfused: scores and probabilities in memory
 // Of weight gradients: by their matmul, or by a kernel of its own behind it.
 enum class GradientAccumulation : std::uint8_t { kFused, kSeparate };
@@ -66,6 +66,8 @@ struct Training {
   program::DType gradients = program::DType::kF32;  // accumulation and reduction
   program::DType moments = program::DType::kF32;    // of Adam, as stored
   bool master_weights = true;                       // fp32 copy in the optimizer; false when compute is fp32
+  bool fp32_shards =
+      false;  // ZeRO-3: parameters are kept, and their gradients summed, in fp32 (FSDP2's mixed precision)
   AdamSettings adam;
   HeadLoss head_loss = HeadLoss::kFused;
   double dropout = 0;  // probability, of attention and of what is added to the residual stream

@@ -62,7 +62,9 @@ class PlanResolver {
     plan_.cp = degree("cp", given_.has_cp(), given_.cp());
     plan_.cp_comm = preset_.cp_comm;
     if (given_.has_cp_comm_type()) {
-      plan_.cp_comm = given_.cp_comm_type() == "allgather" ? ContextComm::kAllGather : ContextComm::kP2p;
+      plan_.cp_comm = given_.cp_comm_type() == "allgather" ? ContextComm::kAllGather
+                      : given_.cp_comm_type() == "a2a"     ? ContextComm::kAllToAll
+                                                           : ContextComm::kP2p;
     }
     if (plan_.cp == 1) {
       warn_without_effect("plan.cp_comm_type", "cp 1");
@@ -120,24 +122,38 @@ class PlanResolver {
     resolve_fsdp();
   }
 
-  // Sharded fp32 parameters are what the optimizer updates: in the plan they are its master copy, and the shards that
-  // are gathered are cast from it after the step instead of before each gather.
+  // FSDP's mixed precision: fp32 shards are what the optimizer updates, and are cast as they are gathered.
   void resolve_parameters() {
     const schema::Training::Precision& given = draft_.message.training().precision();
     const std::string compute = scenario_.training.compute == program::DType::kF32 ? "fp32" : "bf16";
     const bool casts = preset_.fp32_parameters && plan_.zero == 3;
     const std::string params = given.has_params() ? given.params() : casts ? "fp32" : compute;
     draft_.record("training.precision.params", params, casts ? default_ : "derived: as compute");
-    if (params == compute) return;
-    if (params == "fp32" && plan_.zero == 3) {
-      draft_.read.notes.push_back(
-          "training.precision.params: fp32 shards are counted as the optimizer's master copy, "
-          "beside bf16 shards to gather: 2 bytes a parameter / (dp * cp) more than FSDP holds");
-      return;
-    }
+    scenario_.training.fp32_shards = params == "fp32" && compute == "bf16" && plan_.zero == 3;
+    resolve_reduction();
+    if (params == compute || scenario_.training.fp32_shards) return;
     draft_.violate("training.precision.params", "parameters in " + params + " with compute in " + compute,
                    {"supported: params: " + compute, "zero 3, where fp32 shards are cast as they are gathered"},
                    ErrorKind::kUnsupported);
+  }
+
+  // Gradients are summed in the type they are reduced in; those of fp32 shards in fp32, whatever they are reduced in.
+  void resolve_reduction() {
+    const schema::Training::Precision& given = draft_.message.training().precision();
+    const bool half = scenario_.training.gradients == program::DType::kBf16;
+    const std::string grads = given.has_grads() ? given.grads() : half ? "bf16" : "fp32";
+    const std::string reduce = given.has_grad_reduce() ? given.grad_reduce() : grads;
+    if (scenario_.training.fp32_shards && grads == "bf16") {
+      draft_.violate("training.precision.grads", "gradients in bf16 of parameters in fp32, which sums them in fp32",
+                     {"grads: fp32; grad_reduce: bf16 reduces them in bf16"});
+      return;
+    }
+    if (scenario_.training.fp32_shards && reduce == "bf16") {
+      scenario_.training.gradients = program::DType::kBf16;
+    } else if (reduce != grads) {
+      draft_.violate("training.precision.grad_reduce", "gradients in " + grads + " reduced in " + reduce,
+                     {"supported: grad_reduce: " + grads}, ErrorKind::kUnsupported);
+    }
   }
 
   void resolve_fsdp() {

@@ -50,7 +50,8 @@ void resolve_batch(ScenarioDraft& draft) {
                "derived: global_batch_tokens / sequence_length");
 }
 
-// Accumulated and reduced in one type, fp32 or that of the computation.
+// Accumulated in fp32 or in the type of the computation; what they are reduced in depends on the sharding
+// (resolve_plan).
 void resolve_gradients(ScenarioDraft& draft, const std::string& compute) {
   const schema::Training::Precision& given = draft.message.training().precision();
   const FrameworkPreset& preset = preset_of(draft.read.scenario.framework);
@@ -61,10 +62,6 @@ void resolve_gradients(ScenarioDraft& draft, const std::string& compute) {
   if (grads == "bf16" && compute == "fp32") {
     draft.refuse("training.precision.grads", "gradients in bf16 of a computation in fp32",
                  {"supported: grads: fp32, or compute: bf16"}, ErrorKind::kUnsupported);
-  }
-  if (reduce != grads) {
-    draft.refuse("training.precision.grad_reduce", "gradients in " + grads + " reduced in " + reduce,
-                 {"supported: grad_reduce: " + grads}, ErrorKind::kUnsupported);
   }
   draft.record("training.precision.grads", grads, std::string(preset.name) + " default");
   draft.record("training.precision.grad_reduce", reduce, "derived: as grads");

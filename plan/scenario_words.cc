@@ -18,7 +18,17 @@ std::string_view to_string(ScheduleKind schedule) {
   return "interleaved_1f1b";
 }
 
-std::string_view to_string(ContextComm comm) { return comm == ContextComm::kP2p ? "p2p" : "allgather"; }
+std::string_view to_string(ContextComm comm) {
+  switch (comm) {
+    case ContextComm::kP2p:
+      return "p2p";
+    case ContextComm::kAllGather:
+      return "allgather";
+    case ContextComm::kAllToAll:
+      break;
+  }
+  return "a2a";
+}
 
 std::string_view to_string(RecomputeKind recompute) {
   switch (recompute) {

@@ -62,6 +62,8 @@ CoreSlots add_core_slots(program::SegmentBuilder& b, const Shapes& x, bool forwa
 DecoderSegments::Core build_attention(const SegmentContext& c);
 // Among the members of a cp group: context_segments.h.
 DecoderSegments::Core build_context_attention(const SegmentContext& c);
+// By all-to-all: head_segments.cc.
+DecoderSegments::Core build_exchanged_attention(const SegmentContext& c);
 
 // Column-parallel projection; a bias is added by the matmul, or by the activation behind it.
 enum class ColumnBias : std::uint8_t { kNone, kInMatmul, kInActivation };
@@ -69,6 +71,7 @@ enum class ColumnBias : std::uint8_t { kNone, kInMatmul, kInActivation };
 struct HeadOps {
   bool norm = false;
   bool rotary = false;
+  bool shared_kv = false;  // before both: puts a key-value head together that tp ranks share
 };
 // How the rows that sequence parallelism splits come together for the matmul: before it, or beside it where the plan
 // overlaps them.

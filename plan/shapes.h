@@ -21,15 +21,26 @@ struct Shapes {
   std::int64_t head_dim = 0;
   std::int64_t q = 0;    // heads * head_dim
   std::int64_t qkv = 0;  // (heads + 2 kv_heads) * head_dim
+  // Rows of the projection to them on the rank. Fewer where `kv_ranks` > 1 tp ranks share a key-value head: each then
+  // has an equal part of its rows, and kv_heads is 1.
+  std::int64_t qkv_rows = 0;
+  std::int64_t kv_ranks = 1;
   std::int64_t ffn = 0;
   std::int64_t mlp_in = 0;  // gate and up, or up alone
   std::int64_t vocab = 0;
-  bool tensor_parallel = false;  // tp > 1
+  bool tensor_parallel = false;   // tp > 1
+  std::int64_t tensor_ranks = 1;  // tp
   bool sequence_parallel = false;
   std::int64_t qk = 0;      // columns of q and k
   std::int64_t q_norm = 0;  // weights of the norms of queries and of keys: of one head, or of all
   std::int64_t k_norm = 0;
   program::Shape norm_stats;  // f32: reciprocal deviations [Tl]; of a layer norm means and those [2,Tl]
+
+  // Context parallelism by all-to-all: all members' rows, of a part of the heads.
+  std::int64_t exchanged_rows() const { return tokens * context; }
+  program::Shape exchanged_qkv() const { return {exchanged_rows(), qkv / context}; }
+  program::Shape exchanged_q() const { return {exchanged_rows(), q / context}; }
+  program::Shape exchanged_lse() const { return {exchanged_rows(), heads / context}; }
 
   // Of materialised attention: one matrix for each head of each sequence.
   program::Shape scores() const { return {batch * heads, tokens / batch, tokens / batch}; }
@@ -50,10 +61,13 @@ struct Shapes {
     x.local_tokens = x.sequence_parallel ? x.tokens / tp : x.tokens;
     x.hidden = s.model.hidden;
     x.heads = s.model.heads / tp;
-    x.kv_heads = s.model.kv_heads / tp;
+    x.kv_ranks = s.model.kv_heads < tp ? tp / s.model.kv_heads : 1;
+    x.kv_heads = s.model.kv_heads * x.kv_ranks / tp;
     x.head_dim = s.model.head_dim;
     x.q = x.heads * x.head_dim;
     x.qkv = x.q + 2 * x.kv_heads * x.head_dim;
+    x.qkv_rows = x.q + 2 * x.kv_heads * x.head_dim / x.kv_ranks;
+    x.tensor_ranks = tp;
     x.ffn = s.model.ffn / tp;
     x.mlp_in = s.model.mlp_in_width() / tp;
     x.qk = x.q + x.kv_heads * x.head_dim;

@@ -16,6 +16,7 @@ namespace stepcast::plan {
 struct LayerActivations {
   program::ViewId x;  // input [Tl,h]
   program::ViewId attn_n, attn_rstd, qkv, attn, lse;
+  program::ViewId exchanged_qkv, exchanged_attn;        // of context parallelism by all-to-all, in place of qkv
   program::ViewId qk_raw, qk_rstd;                      // of norms of queries and keys
   program::ViewId probabilities, dropped, scores_mask;  // of unfused attention, in place of lse
   program::ViewId attn_mask;                            // dropout
@@ -88,9 +89,11 @@ class StageLowering {
   program::ViewId layer_backward(std::uint32_t attn_module, LayerActivations a, program::ViewId dy);
   program::ViewId mlp_backward(std::uint32_t module, LayerActivations& a, program::ViewId dy);
   program::ViewId attention_backward(std::uint32_t module, LayerActivations& a, program::ViewId dy);
-  // Input and weight gradient of a projection whose input was normalised; returns dn [Tl,h].
+  // Input and weight gradient of a projection whose input was normalised; returns dn [Tl,h]. The last of `more` is
+  // `projected`, where the gradient of what the matmul wrote is not dy.
   program::ViewId column_backward(const DecoderSegments::Projection& p, const ModuleParameters& m, program::Tag t,
-                                  program::ViewId dy, program::ViewId n, std::vector<program::ViewId> more = {});
+                                  program::ViewId dy, program::ViewId n, std::vector<program::ViewId> more = {},
+                                  std::optional<program::ViewId> projected = std::nullopt);
   // The gradient of the layer's or block's input from that of what the block reads.
   program::ViewId block_input_gradient(std::uint32_t module, program::ViewId dn, program::ViewId x,
                                        program::ViewId rstd, program::ViewId dy);
@@ -104,6 +107,8 @@ class StageLowering {
                                 std::vector<program::ViewId> args, std::optional<program::ViewId> residual);
   program::ViewId core_backward(const LayerActivations& a, program::ViewId dattn);
   bool drops() const { return s_.training.dropout > 0; }
+  // Among context-parallel ranks, for rows, around attention.
+  bool exchanges_heads() const { return s_.plan.cp > 1 && s_.plan.cp_comm == ContextComm::kAllToAll; }
   void done(std::uint32_t module);
 
   program::ProgramBuilder& b_;

@@ -191,6 +191,11 @@ class Matcher {
     if (op.kind == OpKind::kBroadcast && op.attributes.count >= members) {
       return "root " + std::to_string(op.attributes.count) + " of a group of " + std::to_string(members);
     }
+    if (op.kind == OpKind::kAllToAll) {
+      const std::int64_t elements = whole_of(segment_of(c.members[m], flat), op);
+      if (elements % members == 0) return {};
+      return std::to_string(elements) + " elements are not " + std::to_string(members) + " equal parts";
+    }
     if (op.kind != OpKind::kAllGather && op.kind != OpKind::kReduceScatter) return {};
     if (!op.member_counts.empty()) {
       if (op.member_counts.size() == c.members.size()) return {};

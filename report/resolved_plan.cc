@@ -27,7 +27,8 @@ namespace {
 
 std::string context_text(const plan::Plan& p) {
   if (p.cp == 1) return "";
-  return fmt::format(" CP{}{}", p.cp, p.cp_comm == plan::ContextComm::kP2p ? "" : " allgather");
+  if (p.cp_comm == plan::ContextComm::kP2p) return fmt::format(" CP{}", p.cp);
+  return fmt::format(" CP{} {}", p.cp, to_string(p.cp_comm));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ constexpr Term kTerms[] = {
      "hidden % = 1 - exposed / time in which transfers of that kind move", "sim/accounting.h"},
     {"exposed tp", "tp", "Waiting for tensor-parallel collectives: gathers and reductions around each layer's matmuls.",
      "", "sim/exposed.h; Shoeybi et al., Megatron-LM (2019)"},
-    {"exposed cp", "cp", "Waiting for context-parallel exchange of keys and values.", "",
+    {"exposed cp", "cp", "Waiting for context-parallel exchange of queries, keys and values.", "",
      "sim/exposed.h; Liu et al., Ring Attention (2023)"},
     {"exposed ep", "ep", "Waiting for expert-parallel dispatch and combine.", "", "sim/exposed.h"},
     {"exposed pp", "pp", "Waiting for activations or gradients of a neighbouring pipeline stage that are being sent.",

@@ -172,6 +172,14 @@ class Refinement {
     class_count_ = numbers_.count();
   }
 
+  // A role whose members exchange parts all to all does nothing else over distance.
+  Pattern pattern_of(RoleId role) const {
+    const bool all_to_all = std::any_of(uses_.begin(), uses_.end(), [&](const RankUses& uses) {
+      return std::find(uses.all_to_alls.begin(), uses.all_to_alls.end(), role) != uses.all_to_alls.end();
+    });
+    return all_to_all ? Pattern::kAllToAll : Pattern::kRing;
+  }
+
   std::uint32_t used_group(GroupId id) {
     std::uint32_t& number = group_number_[id.value];
     if (number == kNoClass) {
@@ -180,7 +188,7 @@ class Refinement {
       for (const RankId member : p_.groups[id].members) devices_.push_back(p_.ranks[member].device);
       groups_.push_back(id);
       group_path_.push_back(costs_.path_class(devices_));
-      if (!links_.empty()) add_link_users(devices_, Pattern::kRing, {0, true, number, 0, 0});
+      if (!links_.empty()) add_link_users(devices_, pattern_of(p_.groups[id].role), {0, true, number, 0, 0});
     }
     return number;
   }

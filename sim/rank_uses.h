@@ -12,6 +12,7 @@ struct RankUses {
   std::vector<program::RoleId> collectives;
   std::vector<program::P2pPart> messages;  // distinct in role, offset and direction; operand and channel mean nothing
   std::vector<program::RoleId> timing_indices;
+  std::vector<program::RoleId> all_to_alls;  // roles of which a collective is one
 };
 
 RankUses rank_uses(const program::Program& p, const program::RankProgram& r);

@@ -34,6 +34,12 @@ void kv_extract(const KernelContext& context);
 void kv_accumulate(const KernelContext& context);
 void share_attention_forward(const KernelContext& context);
 void share_attention_backward(const KernelContext& context);
+void heads_split(const KernelContext& context);
+void heads_join(const KernelContext& context);
+void shares_join(const KernelContext& context);
+void shares_split(const KernelContext& context);
+void own_group(const KernelContext& context);
+void own_group_backward(const KernelContext& context);
 void swiglu_forward(const KernelContext& context);
 void swiglu_backward(const KernelContext& context);
 

@@ -77,8 +77,15 @@ constexpr std::array<KindRow, kOpKindCount> kKinds = {{
     {"qk_norm_backward_input", OpCategory::kMemoryBound},
     {"qk_norm_backward_weight", OpCategory::kMemoryBound},
     {"sum_parts", OpCategory::kMemoryBound},
+    {"all_to_all", OpCategory::kCollective},
+    {"heads_split", OpCategory::kMemoryBound},
+    {"heads_join", OpCategory::kMemoryBound},
+    {"shares_join", OpCategory::kMemoryBound},
+    {"shares_split", OpCategory::kMemoryBound},
+    {"own_group", OpCategory::kMemoryBound},
+    {"own_group_backward", OpCategory::kMemoryBound},
 }};
-static_assert(static_cast<int>(OpKind::kSumParts) + 1 == kOpKindCount);
+static_assert(static_cast<int>(OpKind::kOwnGroupBackward) + 1 == kOpKindCount);
 
 const KindRow& row(OpKind kind) {
   const auto index = static_cast<std::size_t>(kind);

@@ -17,6 +17,17 @@
 //   token_load           tokens w i32 [T], targets w i32 [T]
 //                                                         index role dp; sample (dp*microbatches + count)*batch + row
 //   own_rows             in r [n*R ...], out w [R ...]    own share of the rows
+//   heads_split          whole r [T,n*W], part w [n,T,W]...              columns of q, k and v (three parts) or of q
+//                                                         (one), each as n equal groups of heads, group by group
+//   heads_join           part r [n,T,W]..., whole w [T,n*W]              the reverse
+//   shares_join          part r [n,T,W]..., whole w [n*T,W]              rows of n members' own shares to those of
+//                                                         whole sequences; the columns of several parts side by side
+//   shares_split         whole r [n*T,W], part w [n,T,W]...              the reverse
+//   own_group            parts r [n,T,heads*d + 2*d/g], qkv w [T,(heads+2)*d]     index role; d = head_dim. A member's
+//                                                         part is its queries, and 1/g of a key and of a value head
+//                                                         that g = `count` members in a row share: own queries, with
+//                                                         that head put together
+//   own_group_backward   dqkv r, dparts w                 the reverse; what is another group's is zero
 //   embedding_forward    tokens r, table r [V,h], out w [T,h]
 //                                                         index role tp: this holder's V rows; others give zero
 //   embedding_backward   tokens r, dout r [T,h], dtable a [V,h]          index role tp
@@ -85,6 +96,8 @@
 //                                                         own part already sits at its position
 //   reduce_scatter       in r, out w | buffer a           out = own part of the sum; in place, it lands at its position
 //   broadcast            buffer a                         from member `count`
+//   all_to_all           in r, out w                      n equal parts each: part j of `in` goes to member j, whose
+//                                                         `out` holds the members' parts in member order
 //   send | receive       one part; exchange: several      operand r for a send, w for a receive
 //   join                 -                                this stream waits for the tail of `join_stream`
 //   host_read            in r                             the host waits for the op, then reads; may set `symbol`
@@ -174,8 +187,17 @@ enum class OpKind : std::uint8_t {
   kQkNormBackwardWeight,
   // Of tensor-parallel communication in chunks.
   kSumParts,
+  // Of context parallelism by all-to-all.
+  kAllToAll,
+  kHeadsSplit,
+  kHeadsJoin,
+  kSharesJoin,
+  kSharesSplit,
+  // Of key-value heads that tensor-parallel ranks share.
+  kOwnGroup,
+  kOwnGroupBackward,
 };
-inline constexpr int kOpKindCount = 62;
+inline constexpr int kOpKindCount = 69;
 
 // What prices an op and what the report groups it by.
 enum class OpCategory : std::uint8_t { kMatmul, kAttention, kMemoryBound, kOptimizer, kCollective, kP2p, kCopy, kSync };
@@ -202,7 +224,7 @@ struct Attributes {
   std::int32_t head_dim = 0;
   std::int64_t batch = 1;  // sequences interleaved in the token rows
   std::int64_t count = 0;  // token_load: microbatch; broadcast: root member; sum_squares, all_reduce: parts; shares:
-                           // steps back; see the kind
+                           // steps back; own_group: members that share; see the kind
   std::int64_t microbatches = 0;  // token_load, dropout: microbatches per data-parallel rank
   std::int64_t vocab = 0;         // token_load: tokens are below it
   double value = 0;               // eps, theta, scale, maximum norm, dropout: see the kind

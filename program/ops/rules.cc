@@ -169,6 +169,12 @@ void check_kind(OperandRules& r) {
     case OpKind::kKvAccumulate:
     case OpKind::kShareAttentionForward:
     case OpKind::kShareAttentionBackward:
+    case OpKind::kHeadsSplit:
+    case OpKind::kHeadsJoin:
+    case OpKind::kSharesJoin:
+    case OpKind::kSharesSplit:
+    case OpKind::kOwnGroup:
+    case OpKind::kOwnGroupBackward:
       return check_context_parallel(r);
     case OpKind::kSumSquares:
     case OpKind::kClipFactor:
@@ -178,6 +184,7 @@ void check_kind(OperandRules& r) {
     case OpKind::kAllGather:
     case OpKind::kReduceScatter:
     case OpKind::kBroadcast:
+    case OpKind::kAllToAll:
     case OpKind::kSend:
     case OpKind::kReceive:
     case OpKind::kExchange:

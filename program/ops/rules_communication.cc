@@ -18,6 +18,15 @@ void check_member_counts(OperandRules& r, std::int64_t whole) {
   r.require(sum == whole, "member counts sum to " + std::to_string(sum) + ", expected " + std::to_string(whole));
 }
 
+void check_all_to_all(OperandRules& r) {
+  if (!r.count(2, 2)) return;
+  r.access(0, "in", Access::kRead);
+  r.access(1, "out", Access::kWrite);
+  r.has_dtype(1, "out", r.type(0).dtype);
+  r.require(r.op().member_counts.empty(), "member counts are for all_gather and reduce_scatter");
+  if (r.ok()) r.has_elements(1, "out", r.type(0).shape.elements());
+}
+
 void check_collective(OperandRules& r) {
   const OpKind kind = r.op().kind;
   const bool sums =
@@ -74,6 +83,7 @@ void check_p2p(OperandRules& r) {
 
 void check_communication(OperandRules& r) {
   const Op& op = r.op();
+  if (op.kind == OpKind::kAllToAll) return check_all_to_all(r);
   if (is_collective(op.kind)) return check_collective(r);
   if (is_p2p(op.kind)) return check_p2p(r);
   if (op.kind == OpKind::kJoin) {

@@ -1,4 +1,5 @@
-// Shape rules of what context parallelism adds: rows of the own share, keys and values that travel, attention to them.
+// Shape rules of what context parallelism adds: rows of the own share, keys and values that travel, attention to them;
+// heads that are exchanged for rows, and those that tensor-parallel ranks share.
 #include "base/check.h"
 #include "program/ops/operand_rules.h"
 
@@ -82,6 +83,55 @@ void check_share_attention(OperandRules& r) {
   r.is(6, "dkv", Access::kWrite, r.type(kv));
 }
 
+// Parts [n,T,W] of heads or of shares, and the whole they make: one part, or three of q, k and v.
+void check_parts(OperandRules& r) {
+  const OpKind kind = r.op().kind;
+  if (!r.count(2, 4)) return;
+  const std::size_t operands = r.op().operands.size();
+  r.require(operands != 3, "two parts, expected one, or three of q, k and v");
+  const bool splits = kind == OpKind::kHeadsSplit || kind == OpKind::kSharesSplit;
+  const bool heads = kind == OpKind::kHeadsSplit || kind == OpKind::kHeadsJoin;
+  const std::size_t whole = splits ? 0 : operands - 1;
+  const std::size_t first = splits ? 1 : 0;
+  r.access(whole, "whole", splits ? Access::kRead : Access::kWrite);
+  r.has_rank(whole, "whole", 2);
+  std::int64_t width = 0;
+  for (std::size_t i = first; i < first + operands - 1; ++i) {
+    r.access(i, "part", splits ? Access::kWrite : Access::kRead);
+    r.has_dtype(i, "part", r.type(whole).dtype);
+    r.has_rank(i, "part", 3);
+    if (!r.ok()) return;
+    r.require(r.dim(i, 0) == r.dim(first, 0) && r.dim(i, 1) == r.dim(first, 1), "parts differ in members or rows");
+    width += r.dim(i, 2).bound;
+  }
+  const std::int64_t members = r.dim(first, 0).bound;
+  const std::int64_t rows = r.dim(first, 1).bound;
+  r.has_shape(whole, "whole", {heads ? rows : members * rows, heads ? members * width : width});
+  const std::int64_t batch = r.op().attributes.batch;
+  r.require(heads || (batch > 0 && rows % (2 * batch) == 0), "2 * batch must divide the token rows");
+}
+
+// A key and a value head put together from the parts of the `count` members that share them.
+void check_own_group(OperandRules& r) {
+  if (!r.count(2, 2)) return;
+  const bool forward = r.op().kind == OpKind::kOwnGroup;
+  const std::size_t parts = forward ? 0 : 1;
+  const std::size_t qkv = 1 - parts;
+  check_heads(r, qkv);
+  if (!r.ok()) return;
+  const Attributes& a = r.op().attributes;
+  r.require(r.op().index_role.has_value(), "no index role, expected the one whose members have the parts");
+  r.require(a.kv_heads == 1, "kv_heads must be 1: a head that members share");
+  r.require(a.count > 0 && a.head_dim % a.count == 0, "count (members that share a head) must divide head_dim");
+  r.has_rank(parts, "parts", 3);
+  if (!r.ok()) return;
+  r.require(r.dim(parts, 0).bound % a.count == 0, "count (members that share a head) must divide the parts");
+  const std::int64_t width = std::int64_t{a.heads} * a.head_dim + 2 * (a.head_dim / a.count);
+  r.is(parts, "parts", forward ? Access::kRead : Access::kWrite,
+       {r.type(qkv).dtype, {r.dim(parts, 0), r.dim(qkv, 0), width}});
+  r.access(qkv, "qkv", forward ? Access::kWrite : Access::kRead);
+}
+
 }  // namespace
 
 void check_context_parallel(OperandRules& r) {
@@ -94,6 +144,14 @@ void check_context_parallel(OperandRules& r) {
     case OpKind::kShareAttentionForward:
     case OpKind::kShareAttentionBackward:
       return check_share_attention(r);
+    case OpKind::kHeadsSplit:
+    case OpKind::kHeadsJoin:
+    case OpKind::kSharesJoin:
+    case OpKind::kSharesSplit:
+      return check_parts(r);
+    case OpKind::kOwnGroup:
+    case OpKind::kOwnGroupBackward:
+      return check_own_group(r);
     default:
       CHECK(false, to_string(r.op().kind));
   }

@@ -38,6 +38,8 @@ CollectiveOp collective_op(OpKind kind) {
       return CollectiveOp::kReduceScatter;
     case OpKind::kBroadcast:
       return CollectiveOp::kBroadcast;
+    case OpKind::kAllToAll:
+      return CollectiveOp::kAllToAll;
     default:
       CHECK(false, "no collective", program::to_string(kind));
   }

@@ -217,6 +217,19 @@ TEST(Collective, RefusesToSumIndices) {
   EXPECT_THROW(perform_collective(spec, std::vector<MemberBuffers>{{&value, &value}}), Error);
 }
 
+// Of three members with two elements for each: member m's n-th part becomes the m-th of member n.
+TEST(Collective, AllToAllTransposesTheParts) {
+  std::vector<std::vector<float>> in{{0, 1, 2, 3, 4, 5}, {10, 11, 12, 13, 14, 15}, {20, 21, 22, 23, 24, 25}};
+  std::vector<std::vector<float>> out(3, std::vector<float>(6));
+  std::vector<MemberBuffers> members;
+  for (std::size_t m = 0; m < 3; ++m) members.push_back({in[m].data(), out[m].data()});
+  const CollectiveSpec spec{.kind = OpKind::kAllToAll, .dtype = DType::kF32, .elements = 6, .counts = {}};
+  perform_collective(spec, members);
+  EXPECT_EQ(out[0], (std::vector<float>{0, 1, 10, 11, 20, 21}));
+  EXPECT_EQ(out[1], (std::vector<float>{2, 3, 12, 13, 22, 23}));
+  EXPECT_EQ(out[2], (std::vector<float>{4, 5, 14, 15, 24, 25}));
+}
+
 // The ZeRO layouts: a member's shard is its slice of the flat buffer, gathered or scattered in place.
 TEST(Collective, WorksInPlaceOnTheOwnSlice) {
   std::vector<float> a{1, 2, 0, 0}, b{0, 0, 3, 4};

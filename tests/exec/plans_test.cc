@@ -196,6 +196,38 @@ TEST(Bf16States, StayCloseToTheSingleRank) {
   }
 }
 
+// fp32 shards that are cast as they are gathered give the very bits of bf16 shards that the optimizer writes from its
+// fp32 master copy: the same numbers are rounded, at another time.
+TEST(Fp32Shards, GiveTheLossesOfAMasterCopy) {
+  for (TinyPlan p : plan::testing::fp32_shard_plans()) {
+    if (p.gradients == program::DType::kBf16) continue;
+    SCOPED_TRACE(p.name);
+    const RunRecord shards = execute(plan::testing::make_scenario(TinyShape{}, p));
+    p.fp32_shards = false;
+    TinyShape shape;
+    shape.compute = program::DType::kBf16;
+    const RunRecord master = execute(plan::testing::make_scenario(shape, p));
+    for (std::size_t step = 0; step < kSteps; ++step) {
+      EXPECT_EQ(shards.steps[step].loss, master.steps[step].loss) << step;
+      EXPECT_EQ(shards.steps[step].gradients, master.steps[step].gradients) << step;
+    }
+  }
+}
+
+// Reduced in bf16, gradients are rounded once each microbatch, but summed in fp32: bounds as above.
+TEST(Fp32Shards, StayCloseToTheSingleRank) {
+  for (const TinyPlan& p : plan::testing::fp32_shard_plans()) {
+    SCOPED_TRACE(p.name);
+    const plan::Scenario scenario = plan::testing::make_scenario(TinyShape{}, p);
+    const RunRecord reference = execute(plan::single_rank_reference(scenario));
+    const RunRecord run = execute(scenario);
+    const Worst worst = compare_step(reference, run, 0);
+    EXPECT_LE(worst.loss, 1e-2);
+    EXPECT_LE(worst.gradient, 0.1) << worst.parameter;
+    EXPECT_LT(run.steps[2].loss, run.steps[0].loss);
+  }
+}
+
 // The attention of a stack without a fused kernel is the same function, with the same masks: losses within rounding.
 TEST(UnfusedAttention, GivesTheLossesOfTheFusedKernel) {
   TinyPlan p{.name = "fused", .tp = 2, .positions = models::PositionKind::kAlibi, .dropout = 0.1};

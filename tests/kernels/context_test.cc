@@ -105,6 +105,19 @@ TEST(Rotary, TurnsAShareAtItsPositions) {
   }
 }
 
+// Four members, two a key-value head of two columns: the last has the second column of k and of v of the second group.
+TEST(OwnGroup, PutsAHeadTogetherFromTheMembersThatShareIt) {
+  Attributes a = heads_of(1, 1, 2, 1);
+  a.count = 2;
+  Buffer parts(kF64, {4, 1, 4}, {0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23, 30, 31, 32, 33});
+  Buffer qkv(kF64, {1, 6});
+  run(OpKind::kOwnGroup, a, {&parts, &qkv}, {.index = 3, .index_count = 4});
+  EXPECT_EQ(qkv.values(), (Values{30, 31, 22, 32, 23, 33}));
+  Buffer dqkv(kF64, {1, 6}, {1, 2, 3, 4, 5, 6});
+  run(OpKind::kOwnGroupBackward, a, {&dqkv, &parts}, {.index = 3, .index_count = 4});
+  EXPECT_EQ(parts.values(), (Values{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 5, 1, 2, 4, 6}));
+}
+
 TEST(ContextAttention, BlockByBlockIsAttentionToTheWhole) {
   const Whole whole;
   for (const std::int64_t members : {2, 4}) {
@@ -133,6 +146,72 @@ TEST(ContextAttention, BlockByBlockIsAttentionToTheWhole) {
     }
     for (std::int64_t m = 0; m < members; ++m) whole.expect(source(m, 0), m, members);
   }
+}
+
+// Parts of a member's heads for each member, and what each member then receives: part `to` of member `from` becomes
+// part `from` of member `to`.
+std::vector<Buffer> exchange(const std::vector<Buffer>& sent) {
+  const auto members = static_cast<std::int64_t>(sent.size());
+  std::vector<Buffer> received = sent;
+  const std::int64_t part = sent.front().size() / members;
+  for (std::int64_t from = 0; from < members; ++from) {
+    for (std::int64_t to = 0; to < members; ++to) {
+      for (std::int64_t i = 0; i < part; ++i) {
+        received[static_cast<std::size_t>(to)].set(from * part + i,
+                                                   sent[static_cast<std::size_t>(from)].at(to * part + i));
+      }
+    }
+  }
+  return received;
+}
+
+// With rows exchanged for heads, a member's attention is that of the whole sequences to its heads, and what comes back
+// is its share of the rows. Member m of 2 has query heads 2m and 2m + 1 and key-value head m.
+TEST(ContextAttention, OfExchangedHeadsIsAttentionToTheWhole) {
+  constexpr std::int64_t kMembers = 2;
+  constexpr std::int64_t kShare = kRows / kMembers;
+  const Whole whole;
+  const Attributes exchanged = heads_of(kHeads / kMembers, kKvHeads / kMembers, kDim, kBatch);
+  std::vector<Buffer> q, k, v;
+  for (Member& own : whole.split(kMembers)) {
+    q.emplace_back(kF64, Shape{kMembers, kShare, kOut / kMembers});
+    k.emplace_back(kF64, Shape{kMembers, kShare, kKv / 2 / kMembers});
+    v.emplace_back(kF64, Shape{kMembers, kShare, kKv / 2 / kMembers});
+    run(OpKind::kHeadsSplit, exchanged, {&own.qkv, &q.back(), &k.back(), &v.back()});
+  }
+  q = exchange(q), k = exchange(k), v = exchange(v);
+  std::vector<Buffer> out;
+  for (std::size_t m = 0; m < kMembers; ++m) {
+    Buffer qkv(kF64, {kRows, kQkv / kMembers});
+    Buffer mixed(kF64, {kRows, kOut / kMembers});
+    Buffer lse(kF64, {kRows, kHeads / kMembers});
+    run(OpKind::kSharesJoin, exchanged, {&q[m], &k[m], &v[m], &qkv});
+    run(OpKind::kAttentionForward, exchanged, {&qkv, &mixed, &lse});
+    out.emplace_back(kF64, Shape{kMembers, kShare, kOut / kMembers});
+    run(OpKind::kSharesSplit, exchanged, {&mixed, &out.back()});
+  }
+  out = exchange(out);
+  for (std::int64_t m = 0; m < kMembers; ++m) {
+    Buffer joined(kF64, {kShare, kOut});
+    run(OpKind::kHeadsJoin, exchanged, {&out[static_cast<std::size_t>(m)], &joined});
+    expect_equal(joined, share_of(whole.out, kOut, m, kMembers), "out");
+  }
+}
+
+// A join undoes a split of three parts, to the bit.
+TEST(ContextParts, JoinWhatWasSplit) {
+  const Attributes a = attention();
+  Buffer q(kF64, {2, 8, kOut / 2}), k(kF64, {2, 8, kKv / 4}), v(kF64, {2, 8, kKv / 4});
+  Buffer heads = random_buffer(kF64, {8, kQkv}, "heads");
+  Buffer joined_heads(kF64, {8, kQkv});
+  run(OpKind::kHeadsSplit, a, {&heads, &q, &k, &v});
+  run(OpKind::kHeadsJoin, a, {&q, &k, &v, &joined_heads});
+  EXPECT_EQ(joined_heads.values(), heads.values());
+  Buffer shares = random_buffer(kF64, {16, kQkv / 2}, "shares");
+  Buffer joined_shares(kF64, {16, kQkv / 2});
+  run(OpKind::kSharesSplit, a, {&shares, &q, &k, &v});
+  run(OpKind::kSharesJoin, a, {&q, &k, &v, &joined_shares});
+  EXPECT_EQ(joined_shares.values(), shares.values());
 }
 
 TEST(ContextAttention, ToGatheredKeysIsAttentionToTheWhole) {

@@ -132,7 +132,27 @@ const Refusal kRefusals[] = {
      3},
     {{"framework=deepspeed", "plan.zero=3"}, "plan.zero", "AutoTP goes with zero 0 to 2, and tp is 2", "tp 1", 3},
     {{"framework=deepspeed", "plan={pp: 2, vp: 2}"}, "plan.vp", "deepspeed has no virtual stages", "vp 1", 3},
-    {{"framework=deepspeed", "plan.cp=2"}, "plan.cp", "all-to-all (Ulysses) only", "cp 1", 4},
+    {{"framework=deepspeed", "plan={tp: 1, cp: 2, cp_comm_type: p2p}"},
+     "plan.cp_comm_type",
+     "cp_comm_type p2p: its sequences are split by all-to-all (Ulysses) only",
+     "cp_comm_type a2a",
+     3},
+    {{"framework=deepspeed", "plan={tp: 2, cp: 2}"},
+     "plan.cp",
+     "its sequence parallelism does not work with tensor or pipeline parallelism, and tp is 2, pp 1",
+     "tp 1 and pp 1",
+     3},
+    {{"framework=torchtitan", "plan={tp: 1, cp: 2, cp_comm_type: a2a}"},
+     "plan.cp_comm_type",
+     "cp_comm_type a2a: it has none by all-to-all",
+     "p2p or allgather",
+     3},
+    // 4 key-value heads of two tensor-parallel ranks.
+    {{"framework=megatron-core", "gpus=8", "plan={tp: 2, cp: 4, cp_comm_type: a2a}"},
+     "plan.cp",
+     "4 key-value heads over tp 2 are 2 a rank, which do not divide by cp 4",
+     "cp_comm_type: p2p",
+     3},
     {{"framework=deepspeed", "training.global_batch_size=9"},
      "training.global_batch_size",
      "train_micro_batch_size_per_gpu * gradient_accumulation_steps * dp is train_batch_size",
@@ -169,17 +189,33 @@ TEST(Frameworks, GroupMicrobatchesAsTheirSchedulesDo) {
   EXPECT_EQ(group("megatron-core", "training.global_batch_size=9"), 3);
 }
 
+// Ulysses is DeepSpeed's only way to split a sequence, and needs no word.
+TEST(Frameworks, DeepSpeedSplitsSequencesByAllToAll) {
+  const ReadScenario read = read_text(kBase, {"framework=deepspeed", "plan={tp: 1, cp: 2}"});
+  EXPECT_EQ(to_text(read.violations), "");
+  EXPECT_EQ(read.scenario.plan.cp_comm, ContextComm::kAllToAll);
+  EXPECT_EQ(find_value(read, "plan.cp_comm_type")->origin, "deepspeed default");
+}
+
+// FSDP sums in the type of its parameters, fp32, whatever it reduces in.
+TEST(Frameworks, TorchtitanSumsGradientsInFp32) {
+  const auto given = [](const char* precision) {
+    return read_text(kBase, {"framework=torchtitan", std::string("training.precision=") + precision});
+  };
+  const ReadScenario half = given("{grads: fp32, grad_reduce: bf16}");
+  EXPECT_EQ(to_text(half.violations), "");
+  EXPECT_EQ(half.scenario.training.gradients, program::DType::kBf16);
+  EXPECT_EQ(Error(given("{grads: bf16}").violations).exit_code(), 3);
+}
+
 // Sharding and mixed precision come with several replicas.
 TEST(Frameworks, TorchtitanShardsOnlyOverReplicas) {
   const Scenario alone = read_text(kBase, {"framework=torchtitan", "gpus=2"}).scenario;
   EXPECT_EQ(alone.plan.zero, 0);
   const ReadScenario sharded = read_text(kBase, {"framework=torchtitan"});
   EXPECT_EQ(sharded.scenario.plan.zero, 3);
-  EXPECT_TRUE(sharded.scenario.training.master_weights);
-  const bool told = std::any_of(sharded.notes.begin(), sharded.notes.end(), [](const std::string& note) {
-    return note.find("fp32 shards are counted as the optimizer's master copy") != std::string::npos;
-  });
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(sharded.scenario.training.fp32_shards);
+  EXPECT_FALSE(alone.training.fp32_shards);
 }
 
 TEST(Frameworks, WarnOfHardwareQueues) {

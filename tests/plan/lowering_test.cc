@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -73,6 +74,29 @@ TEST(Lowering, BlockingInputGradientsWaitOncePerColumnParallelProjection) {
   EXPECT_EQ(count_ops(lower(make_scenario(TinyShape{}, blocking)), program::OpKind::kJoin), 72u);
   EXPECT_EQ(count_ops(lower(make_scenario(TinyShape{}, TinyPlan{.name = "beside", .tp = 2})), program::OpKind::kJoin),
             0u);
+}
+
+// Bytes that the all-to-alls of a layer's attention send, over cp 2: 16 rows of one sequence, 8 of them the rank's,
+// with 8 query heads and 4 each of k and v of 4 columns in fp32. Queries, keys and values go there and the output comes
+// back: (2 h_q + k) columns for each row, k = 2 n_kv d, as Ulysses counts them (arXiv:2309.14509, section 3.1); as many
+// backward.
+TEST(Lowering, ExchangesHeadsFourTimesEachWay) {
+  const TinyPlan plan{.name = "a2a", .cp = 2, .cp_comm = ContextComm::kAllToAll};
+  TinyShape shape;
+  shape.layers = shape.global_batch = 1;
+  const program::Program p = lower(make_scenario(shape, plan));
+  std::map<program::Pass, std::vector<std::int64_t>> sent;
+  for (const program::Call& call : p.rank_programs[program::RankProgramId(0)].calls) {
+    const program::Segment& s = p.segments[call.segment];
+    for (const program::Op& op : s.ops) {
+      if (op.kind == program::OpKind::kAllToAll) sent[call.tag.pass].push_back(s.type_of(op.operands[0]).bytes());
+    }
+  }
+  const std::vector<std::int64_t> q_k_v_out{8 * 32 * 4, 8 * 16 * 4, 8 * 16 * 4, 8 * 32 * 4};
+  const std::vector<std::int64_t> dout_dq_dk_dv{8 * 32 * 4, 8 * 32 * 4, 8 * 16 * 4, 8 * 16 * 4};
+  EXPECT_EQ(sent[program::Pass::kForward], q_k_v_out);
+  EXPECT_EQ(sent[program::Pass::kInputGrad], dout_dq_dk_dv);
+  EXPECT_EQ(sent.size(), 2u);
 }
 
 // Ranks of one stage do the same work: two stages, two programs, whatever tp and dp.

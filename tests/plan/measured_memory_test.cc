@@ -4,7 +4,8 @@
 // rank) of Megatron-LM 23e00ed with Transformer Engine 2.11 on 8 B200. Micro batch 1, bf16 with fp32 gradients,
 // distributed optimizer, sequence parallelism, fused cross entropy, no recompute, nothing overlapped. Llama 3 70B is
 // cut to 12 layers; 405B to 4, with 16 key-value heads as that repository's model file has it. The same peak stands
-// there for 4, 8 and 32 microbatches.
+// there for 4, 8 and 32 microbatches. How sequences were split is not said; all-to-all is what its own model of context
+// parallelism is of, and a ring would keep 0.4 to 2.1 % less than was measured.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,6 +56,7 @@ double predicted_gib(const Row& row, int microbatches) {
   set("training.global_batch_size", std::to_string(row.dp * microbatches));
   set("plan.tp", std::to_string(row.tp));
   set("plan.cp", std::to_string(row.cp));
+  if (row.cp > 1) set("plan.cp_comm_type", "a2a");
   set("plan.pp", std::to_string(row.pp));
   set("plan.zero", "1");
   set("plan.overlap.grad_reduce", "false");
@@ -80,11 +82,11 @@ TEST(MeasuredMemory, IsWhatMegatronAllocatesOnEightB200) {
       std::printf("%-15s tp%d cp%d pp%d dp%d x %2d, sequence %6d: %6.2f GiB predicted, %6.2f measured, %+.2f %%\n",
                   row.model, row.tp, row.cp, row.pp, row.dp, microbatches, row.sequence, predicted, row.measured_gib,
                   100 * error);
-      EXPECT_LT(std::abs(error), 0.03) << row.model;
+      EXPECT_LT(std::abs(error), 0.005) << row.model;
     }
   }
   std::sort(errors.begin(), errors.end());
-  EXPECT_LT(errors[errors.size() / 2], 0.015);
+  EXPECT_LT(errors[errors.size() / 2], 0.002);
 }
 
 }  // namespace

@@ -74,6 +74,16 @@ TEST(Memory, NarrowGradientsAndMomentsTakeTheirBytes) {
   EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(shape, p)), 2.0);
 }
 
+// FSDP2's mixed precision: fp32 shards, fp32 gradients and two fp32 moments, 16/8, whatever gradients are reduced in.
+TEST(Memory, Fp32ShardsHaveNoMasterCopy) {
+  TinyPlan p{.name = "fsdp2", .dp = 8, .zero = 3, .fp32_shards = true};
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(TinyShape{}, p)), 2.0);
+  p.gradients = program::DType::kBf16;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(TinyShape{}, p)), 2.0);
+  p.replicate = 2;
+  EXPECT_DOUBLE_EQ(state_bytes_per_parameter(make_scenario(TinyShape{}, p)), 4.0);
+}
+
 // HSDP holds in each of its groups what ZeRO over that many ranks holds: with two groups of 4 the states are sharded
 // over 4, whatever dp is: 18/4, 2 + 16/4, 6 + 12/4.
 TEST(Memory, HybridShardsOverTheInnerGroup) {
@@ -131,6 +141,24 @@ TEST(Memory, OneLayerKeepsTheClosedForm) {
   EXPECT_EQ(peak_with(5, act) - peak_with(4, act), (per_token - 2 * f) * shape.sequence);
   const Recompute full{RecomputeKind::kFull, false, false, false};
   EXPECT_EQ(peak_with(5, full) - peak_with(4, full), 2 * h * shape.sequence);
+}
+
+// By all-to-all a layer keeps its queries, keys and values as attention saw them, in place of its own rows', and so the
+// attention's output beside that of the own rows: 2h more per token (Transformer Engine since 2.8). A ring keeps the
+// same as one rank.
+TEST(Memory, ExchangedHeadsKeepTheOutputTwice) {
+  TinyShape shape = bf16_shape();
+  shape.global_batch = 1;
+  const auto layer_keeps = [&](ContextComm comm) {
+    const auto peak_with = [&](std::int64_t layers) {
+      shape.layers = layers;
+      const TinyPlan p{.name = "layers", .cp = 2, .cp_comm = comm};
+      return bytes_of(lifetimes_of(make_scenario(shape, p)).class_peak, MemoryClass::kActivations);
+    };
+    return peak_with(5) - peak_with(4);
+  };
+  EXPECT_EQ(layer_keeps(ContextComm::kAllToAll) - layer_keeps(ContextComm::kP2p),
+            2 * shape.hidden * shape.sequence / 2);
 }
 
 // Under 1F1B stage r keeps pp - r microbatches: the first stage of four keeps four times one microbatch's layers, the

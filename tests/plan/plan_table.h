@@ -170,6 +170,29 @@ inline std::vector<TinyPlan> tensor_overlap_plans() {
   add("_tp2_norms_behind", [](TinyPlan& p) { p.norm_placement = models::NormPlacement::kAfter; });
   add("_tp4_qkv_bias_and_qk_norm",
       [](TinyPlan& p) { p.tp = 4, p.qkv_bias = true, p.qk_norm = models::QkNorm::kPerHead; });
+  add("_tp2_cp2_a2a", [](TinyPlan& p) { p.cp = 2, p.cp_comm = ContextComm::kAllToAll; });
+  add("_tp4_kv2", [](TinyPlan& p) { p.tp = 4, p.kv_heads = 2; });
+  return table;
+}
+
+// Context parallelism by all-to-all: all rows of half or a quarter of a rank's heads.
+inline std::vector<TinyPlan> exchange_plans() {
+  const Recompute full{RecomputeKind::kFull, false, false, false};
+  const Recompute core{RecomputeKind::kSelective, false, false, true};
+  std::vector<TinyPlan> table = {
+      {.name = "cp2_a2a", .cp = 2},
+      {.name = "cp4_a2a", .cp = 4},
+      {.name = "cp2_tp2_a2a", .tp = 2, .cp = 2},
+      {.name = "cp2_tp2_sp_a2a", .tp = 2, .sequence_parallel = true, .cp = 2},
+      {.name = "cp2_dp2_zero1_a2a", .dp = 2, .zero = 1, .cp = 2},
+      {.name = "cp2_dp2_zero3_a2a", .dp = 2, .zero = 3, .cp = 2},
+      {.name = "hsdp2x2_cp2_zero3_a2a", .dp = 2, .zero = 3, .cp = 2, .replicate = 2},
+      {.name = "cp2_pp2_micro_batch2_a2a", .pp = 2, .micro_batch = 2, .cp = 2},
+      {.name = "cp4_recompute_core_a2a", .recompute = core, .cp = 4},
+      {.name = "cp2_recompute_full_a2a", .recompute = full, .cp = 2},
+      {.name = "cp2_qk_norm_a2a", .cp = 2, .qk_norm = models::QkNorm::kPerHead},
+  };
+  for (TinyPlan& p : table) p.cp_comm = ContextComm::kAllToAll;
   return table;
 }
 
@@ -285,10 +308,54 @@ inline std::vector<TinyPlan> dense_plans() {
   return table;
 }
 
+// Fewer key-value heads than tensor-parallel ranks, which share them: two ranks a head, or all one.
+inline std::vector<TinyPlan> shared_head_plans() {
+  const Recompute full{RecomputeKind::kFull, false, false, false};
+  const Recompute core{RecomputeKind::kSelective, false, false, true};
+  std::vector<TinyPlan> table = {
+      {.name = "tp4_kv2", .tp = 4},
+      {.name = "tp4_sp_kv2", .tp = 4, .sequence_parallel = true},
+      {.name = "tp4_sp_dp2_zero1_kv2", .dp = 2, .tp = 4, .sequence_parallel = true, .zero = 1},
+      {.name = "tp4_dp2_zero3_kv2", .dp = 2, .tp = 4, .zero = 3},
+      {.name = "tp4_pp2_kv2", .tp = 4, .pp = 2},
+      {.name = "tp4_cp2_kv2", .tp = 4, .cp = 2},
+      {.name = "tp4_sp_recompute_full_kv2", .tp = 4, .sequence_parallel = true, .recompute = full},
+      {.name = "tp4_recompute_core_kv2", .tp = 4, .recompute = core},
+      {.name = "tp4_sp_qkv_bias_kv2", .tp = 4, .sequence_parallel = true, .qkv_bias = true},
+      {.name = "tp4_qk_norm_kv2", .tp = 4, .qk_norm = models::QkNorm::kPerHead},
+      {.name = "tp4_sp_qk_norm_kv2", .tp = 4, .sequence_parallel = true, .qk_norm = models::QkNorm::kPerHead},
+  };
+  for (TinyPlan& p : table) p.kv_heads = 2;
+  table.push_back({.name = "tp2_sp_kv1", .tp = 2, .sequence_parallel = true, .kv_heads = 1});
+  table.push_back({.name = "tp4_kv1", .tp = 4, .kv_heads = 1});
+  return table;
+}
+
+// FSDP2's mixed precision, under what shards, gathers and reduces differently; computed in bf16, hence in no table
+// that is compared to the digit with one rank.
+inline std::vector<TinyPlan> fp32_shard_plans() {
+  std::vector<TinyPlan> table = {
+      {.name = "dp2_fp32_shards", .dp = 2, .zero = 3},
+      {.name = "dp4_fp32_shards_keep", .dp = 4, .zero = 3, .reshard = false},
+      {.name = "dp2_tp2_sp_fp32_shards", .dp = 2, .tp = 2, .sequence_parallel = true, .zero = 3},
+      {.name = "dp2_pp2_fp32_shards", .dp = 2, .pp = 2, .zero = 3},
+      {.name = "cp2_fp32_shards", .zero = 3, .cp = 2, .cp_comm = ContextComm::kAllGather},
+      {.name = "hsdp2x2_fp32_shards", .dp = 4, .zero = 3, .replicate = 2},
+      {.name = "dp2_fp32_shards_reduced_in_bf16", .dp = 2, .zero = 3, .gradients = program::DType::kBf16},
+      {.name = "hsdp2x2_fp32_shards_reduced_in_bf16",
+       .dp = 4,
+       .zero = 3,
+       .replicate = 2,
+       .gradients = program::DType::kBf16},
+  };
+  for (TinyPlan& p : table) p.fp32_shards = true;
+  return table;
+}
+
 inline std::vector<TinyPlan> plan_table() {
   std::vector<TinyPlan> table;
-  for (auto* plans :
-       {degree_plans, sharded_plans, recompute_plans, context_plans, tensor_overlap_plans, gpt_plans, dense_plans}) {
+  for (auto* plans : {degree_plans, sharded_plans, recompute_plans, context_plans, exchange_plans, tensor_overlap_plans,
+                      shared_head_plans, gpt_plans, dense_plans}) {
     for (TinyPlan& p : plans()) table.push_back(std::move(p));
   }
   return table;

@@ -25,6 +25,19 @@ inline void draw_kind(TinyPlan& p, std::uint64_t seed, std::uint64_t i) {
   p.attention = static_cast<AttentionKind>(random.integer_at(6, 2));
 }
 
+// A third of the plans whose ranks and layers allow it split their sequences, over two or four members.
+inline void draw_context(TinyPlan& p, const TinyShape& shape, std::uint64_t seed, std::uint64_t i) {
+  const RandomStream random(seed, "context" + std::to_string(i));
+  const auto cp = static_cast<std::int32_t>(2 << random.integer_at(1, 2));
+  if (random.integer_at(0, 3) != 0 || p.tp * p.pp * p.dp * cp > 8) return;
+  if (p.positions != models::PositionKind::kRotary || p.attention != AttentionKind::kFused) return;
+  p.cp = cp;
+  p.dropout = 0;
+  p.cp_comm = static_cast<ContextComm>(random.integer_at(2, 3));
+  const bool heads_divide = shape.kv_heads / p.tp % cp == 0;
+  if (p.cp_comm == ContextComm::kAllToAll && !heads_divide) p.cp_comm = ContextComm::kP2p;
+}
+
 // Plan number `i` of the seeded sequence.
 inline Scenario random_scenario(std::uint64_t seed, std::uint64_t i) {
   const RandomStream random(seed, "plan" + std::to_string(i));
@@ -74,6 +87,7 @@ inline Scenario random_scenario(std::uint64_t seed, std::uint64_t i) {
   shape.global_batch = microbatches * p.micro_batch * p.dp;
   draw_kind(p, seed, i);
   p.tp_comm = p.sequence_parallel && RandomStream(seed, "tp_comm" + std::to_string(i)).integer_at(0, 2) == 1;
+  draw_context(p, shape, seed, i);
   return make_scenario(shape, p);
 }
 

@@ -139,7 +139,7 @@ TEST(KnownKey, IsUnsupportedUnlessItHasItsDefault) {
                                                 "plan.etp=2",
                                                 "plan.schedule=dualpipe_v",
                                                 "plan.schedule=file:table",
-                                                "plan.cp_comm_type=a2a",
+                                                "plan.cp_comm_type=a2a+p2p",
                                                 "plan.moe={dispatcher: deepep}",
                                                 "plan.moe.load=zipf",
                                                 "plan.offload.activations.fraction=0.5",

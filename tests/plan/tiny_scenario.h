@@ -50,7 +50,8 @@ struct TinyPlan {
   models::Activation activation = models::Activation::kSilu;  // SiLU is gated, others are not
   models::PositionKind positions = models::PositionKind::kRotary;
   bool biases = false;
-  bool qkv_bias = false;  // alone, without `biases`
+  bool qkv_bias = false;      // alone, without `biases`
+  std::int64_t kv_heads = 0;  // in place of the shape's
   models::QkNorm qk_norm = models::QkNorm::kNone;
   double rotary_fraction = 1;
   bool every_other_without_positions = false;
@@ -62,6 +63,7 @@ struct TinyPlan {
   bool tp_comm = false;  // rows over tp in chunks beside the matmuls
   program::DType gradients = program::DType::kF32;
   HeadLoss head_loss = HeadLoss::kFused;
+  bool fp32_shards = false;  // bf16 compute with ZeRO-3's parameters in fp32
 };
 
 inline models::Architecture tiny_model(const TinyShape& shape, const TinyPlan& p) {
@@ -70,7 +72,7 @@ inline models::Architecture tiny_model(const TinyShape& shape, const TinyPlan& p
   m.layers = shape.layers;
   m.hidden = shape.hidden;
   m.heads = shape.heads;
-  m.kv_heads = shape.kv_heads;
+  m.kv_heads = p.kv_heads > 0 ? p.kv_heads : shape.kv_heads;
   m.head_dim = shape.hidden / shape.heads;
   m.ffn = shape.ffn;
   m.vocab = shape.vocab;
@@ -153,6 +155,10 @@ inline Scenario make_scenario(const TinyShape& shape, const TinyPlan& p) {
   s.training.gradients = shape.gradients;
   s.training.moments = shape.moments;
   s.training.master_weights = shape.compute != program::DType::kF32;
+  if (p.fp32_shards) {
+    s.training.compute = program::DType::kBf16;
+    s.training.fp32_shards = s.training.master_weights = true;
+  }
   s.training.seed = 7;
   s.training.dropout = p.dropout;
   if (p.gradients != program::DType::kF32) s.training.gradients = p.gradients;

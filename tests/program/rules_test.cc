@@ -176,6 +176,29 @@ TEST(CheckOperands, AcceptsGatherAndScatterInPlace) {
   }
 }
 
+// Parts and the whole they make: every extent counts, and heads may be one tensor's or those of q, k and v.
+TEST(CheckOperands, FitsPartsOfHeadsAndSharesToTheirWhole) {
+  using testing::bf16;
+  EXPECT_FALSE(passes(OpKind::kHeadsSplit, [](SampleOp& s) { s.types[0] = bf16({4, 12}); }));    // of 2 * (4 + 2 + 2)
+  EXPECT_FALSE(passes(OpKind::kHeadsSplit, [](SampleOp& s) { s.types[2] = bf16({4, 4, 1}); }));  // 4 members, not 2
+  EXPECT_FALSE(passes(OpKind::kHeadsSplit, [](SampleOp& s) {                                     // k without v
+    s.op.operands.pop_back();
+    s.types.pop_back();
+  }));
+  EXPECT_FALSE(passes(OpKind::kHeadsJoin, [](SampleOp& s) { s.types[1] = bf16({8, 4}); }));  // the shares' whole
+  EXPECT_FALSE(passes(OpKind::kSharesSplit, [](SampleOp& s) { s.op.attributes.batch = 3; }));
+  EXPECT_FALSE(passes(OpKind::kSharesJoin, [](SampleOp& s) { s.op.operands[3].access = Access::kRead; }));
+  EXPECT_FALSE(passes(OpKind::kAllToAll, [](SampleOp& s) { s.types[1] = bf16({2, 6}); }));
+  EXPECT_FALSE(passes(OpKind::kAllToAll, [](SampleOp& s) { s.op.member_counts = {12, 12}; }));
+}
+
+TEST(CheckOperands, PutsASharedHeadTogetherFromEqualParts) {
+  EXPECT_FALSE(passes(OpKind::kOwnGroup, [](SampleOp& s) { s.op.attributes.count = 3; }));
+  EXPECT_FALSE(passes(OpKind::kOwnGroup, [](SampleOp& s) { s.op.attributes.count = 1; }));  // parts of a whole head
+  EXPECT_FALSE(passes(OpKind::kOwnGroup, [](SampleOp& s) { s.op.index_role.reset(); }));
+  EXPECT_FALSE(passes(OpKind::kOwnGroupBackward, [](SampleOp& s) { s.types[1] = testing::bf16({2, 4, 5}); }));
+}
+
 TEST(CheckOperands, LetsAdamUseOnePartOfWholeTensors) {
   using testing::f32;
   // Moments of 6 elements; gradient and master hold 4 such parts. Without an index role that is an error.

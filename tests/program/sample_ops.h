@@ -99,6 +99,33 @@ inline std::vector<SampleOp> layer_samples() {
   return all;
 }
 
+// Of two members, of 4 rows each: two heads and one of k and of v for each; or the queries of two heads, and half of a
+// key and of a value head, of each.
+inline std::vector<SampleOp> part_samples() {
+  std::vector<SampleOp> all;
+  const auto add = [&](OpKind kind, const std::vector<SampleOperand>& operands) {
+    all.push_back(sample(kind, operands));
+    Attributes& a = all.back().op.attributes;
+    a.heads = 2;
+    a.kv_heads = 1;
+    a.head_dim = 2;
+    a.batch = 2;
+    a.count = 2;
+    all.back().op.index_role = RoleId(0);
+  };
+  const TensorType q_part = bf16({2, 4, 4});
+  const TensorType kv_part = bf16({2, 4, 2});
+  add(OpKind::kHeadsSplit, {{R, bf16({4, 16})}, {W, q_part}, {W, kv_part}, {W, kv_part}});
+  add(OpKind::kHeadsJoin, {{R, q_part}, {W, bf16({4, 8})}});
+  add(OpKind::kSharesJoin, {{R, q_part}, {R, kv_part}, {R, kv_part}, {W, bf16({8, 8})}});
+  add(OpKind::kSharesSplit, {{R, bf16({8, 4})}, {W, q_part}});
+  const TensorType qkv = bf16({4, 8});
+  const TensorType group_parts = bf16({2, 4, 6});
+  add(OpKind::kOwnGroup, {{R, group_parts}, {W, qkv}});
+  add(OpKind::kOwnGroupBackward, {{R, qkv}, {W, group_parts}});
+  return all;
+}
+
 inline std::vector<SampleOp> qk_norm_samples() {
   std::vector<SampleOp> all;
   const auto add = [&](OpKind kind, const std::vector<SampleOperand>& operands) {
@@ -186,6 +213,7 @@ inline std::vector<SampleOp> other_samples() {
   add(OpKind::kAllGather, {{R, bf16({2, 6})}, {W, x}}).group = RoleId(0);
   add(OpKind::kReduceScatter, {{R, x}, {W, bf16({2, 6})}}).group = RoleId(0);
   add(OpKind::kBroadcast, {{A, x}}).group = RoleId(0);
+  add(OpKind::kAllToAll, {{R, x}, {W, x}}).group = RoleId(0);
   add(OpKind::kSend, {{R, x}}).parts = {{0, true, RoleId(0), 1, Channel::kActivation}};
   add(OpKind::kReceive, {{W, x}}).parts = {{0, false, RoleId(0), -1, Channel::kActivation}};
   add(OpKind::kExchange, {{R, x}, {W, x}}).parts = {{0, true, RoleId(0), 1, Channel::kGradient},
@@ -197,6 +225,7 @@ inline std::vector<SampleOp> other_samples() {
 
 inline std::vector<SampleOp> all_samples() {
   std::vector<SampleOp> all = layer_samples();
+  for (SampleOp& s : part_samples()) all.push_back(std::move(s));
   for (SampleOp& s : qk_norm_samples()) all.push_back(std::move(s));
   for (SampleOp& s : gpt_samples()) all.push_back(std::move(s));
   for (SampleOp& s : other_samples()) all.push_back(std::move(s));

@@ -123,6 +123,7 @@ TEST(WorkOf, TakesMessagesAsNcclTestsDoes) {
   EXPECT_EQ(work(OpKind::kBroadcast).message.count, 48);
   EXPECT_EQ(work(OpKind::kAllGather).message.count, 48);
   EXPECT_EQ(work(OpKind::kReduceScatter).message.count, 48);
+  EXPECT_EQ(work(OpKind::kAllToAll).message.count, 48);  // the whole send buffer, the own part included
   EXPECT_EQ(work(OpKind::kSend).message.count, 48);
   EXPECT_EQ(work(OpKind::kReceive).message.count, 48);
   EXPECT_EQ(work(OpKind::kExchange).message.count, 48);  // sends 48 and receives 48: the sent part counts

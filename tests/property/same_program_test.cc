@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -76,6 +77,36 @@ TEST_P(SameProgram, RanksFoldToOneClassPerStage) {
 
 INSTANTIATE_TEST_SUITE_P(Table, SameProgram, ::testing::ValuesIn(plan::testing::plan_table()),
                          [](const auto& param) { return param.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(Fp32Shards, SameProgram, ::testing::ValuesIn(plan::testing::fp32_shard_plans()),
+                         [](const auto& param) { return param.param.name; });
+
+// A fabric of one link that remembers what passes it.
+class WatchedLink final : public testing::SimpleCosts {
+ public:
+  std::span<const sim::SharedLink> shared_links() const override { return links_; }
+  void append_crossings(std::span<const std::int32_t>, sim::Pattern pattern,
+                        std::vector<sim::Crossing>&) const override {
+    seen.insert(pattern);
+  }
+  mutable std::set<sim::Pattern> seen;
+
+ private:
+  std::vector<sim::SharedLink> links_{{sim::kWhole, "leaf", "link"}};
+};
+
+// All-to-alls meet the network as such, gathers as rings.
+TEST(AllToAll, PassesTheNetworkAllToAll) {
+  const auto seen = [](plan::ContextComm comm) {
+    const TinyPlan plan{.name = "cp2", .cp = 2, .cp_comm = comm};
+    const program::CheckedProgram p(plan::lower(plan::testing::make_scenario(TinyShape{}, plan)));
+    const WatchedLink costs;
+    sim::simulate(p, costs, {});
+    return costs.seen;
+  };
+  EXPECT_EQ(seen(plan::ContextComm::kAllToAll), (std::set{sim::Pattern::kRing, sim::Pattern::kAllToAll}));
+  EXPECT_EQ(seen(plan::ContextComm::kAllGather), std::set{sim::Pattern::kRing});
+}
 
 // One slow device splits its class, and folded times still equal the unfolded ones.
 TEST(SlowDevice, SplitsClassesAndKeepsTimes) {

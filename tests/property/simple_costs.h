@@ -9,7 +9,7 @@
 
 namespace stepcast::testing {
 
-class SimpleCosts final : public sim::CostModel {
+class SimpleCosts : public sim::CostModel {
  public:
   explicit SimpleCosts(std::optional<std::int32_t> slow_device = std::nullopt) : slow_device_(slow_device) {}
 
