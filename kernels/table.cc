@@ -78,6 +78,10 @@ constexpr Row kTable[] = {
     {OpKind::kQkNormForward, cpu::qk_norm_forward},
     {OpKind::kQkNormBackwardInput, cpu::qk_norm_backward_input},
     {OpKind::kQkNormBackwardWeight, cpu::qk_norm_backward_weight},
+    {OpKind::kQuantise, nullptr},
+    {OpKind::kAbsMax, nullptr},
+    {OpKind::kTranspose, nullptr},
+    {OpKind::kUnscale, nullptr},
 };
 
 constexpr bool lists_every_kind_in_order() {

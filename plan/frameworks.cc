@@ -31,6 +31,7 @@ constexpr FrameworkPreset kMegatron{
     .shards_whole_sequences = true,
     .bounds_positions = true,
     .recomputes_blocks = true,
+    .matmul_recipes = "delayed tensorwise blockwise mxfp8 nvfp4",
     .recompute_modules = " core_attn layernorm mlp moe_act mla_up_proj moe shared_experts ",
 };
 
@@ -95,7 +96,8 @@ constexpr FrameworkPreset kDeepSpeed{
     .recompute_modules = " ",
 };
 
-// No framework: DistributedDataParallel's buckets, and whatever is lowered.
+// No framework: DistributedDataParallel's buckets, and whatever is lowered; 8 and 4 bits as Transformer Engine has
+// them.
 constexpr FrameworkPreset kPlain{
     .framework = Framework::kPlain,
     .name = "plain",
@@ -105,6 +107,7 @@ constexpr FrameworkPreset kPlain{
     .attention = "flash2",
     .zero_stages = "0123",
     .recomputes_blocks = true,
+    .matmul_recipes = "tensorwise delayed blockwise mxfp8 nvfp4",
     .recompute_modules = " core_attn layernorm mlp_act mlp moe_act mla_up_proj moe shared_experts ",
 };
 

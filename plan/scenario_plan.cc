@@ -124,7 +124,8 @@ class PlanResolver {
   // are gathered are cast from it after the step instead of before each gather.
   void resolve_parameters() {
     const schema::Training::Precision& given = draft_.message.training().precision();
-    const std::string compute = scenario_.training.compute == program::DType::kF32 ? "fp32" : "bf16";
+    const program::DType type = scenario_.training.compute;
+    const std::string compute = type == program::DType::kF32 ? "fp32" : type == program::DType::kF16 ? "fp16" : "bf16";
     const bool casts = preset_.fp32_parameters && plan_.zero == 3;
     const std::string params = given.has_params() ? given.params() : casts ? "fp32" : compute;
     draft_.record("training.precision.params", params, casts ? default_ : "derived: as compute");
