@@ -68,7 +68,7 @@ SegmentId column_forward(const Context& c, const std::string& label, const std::
   const Ref n = f.slot("n", by_norm ? c.quantisation->type : x.compute, {x.local_tokens, x.hidden});
   const Ref w = weight_slot(f, c, width, x.hidden, true);
   const Ref y = f.slot("y", x.compute, {x.tokens, width});
-  Ref input = c.quantisation == nullptr ? n : quantise_column_input(f, c, n);
+  Ref input = c.quantisation == nullptr ? n : quantise_column_input(f, c, name, n);
   if (x.sequence_parallel) {
     const Ref own = input;
     input = f.temp("gathered", f.type_of(own).dtype, {x.tokens, x.hidden}, kActivations);
@@ -100,7 +100,7 @@ SegmentId column_input_grad(const Context& c, const std::string& label, const st
   if (c.quantisation != nullptr) other = weight_gradient_slot(i, c, "d", width);
   if (heads.rotary) add_rotary(i, c, OpKind::kRotaryBackward, dy);
   if (heads.norm) add_qk_norm_backward(i, c, dy);
-  const Ref d = other ? quantise_gradient(i, c, dy, *other, width) : dy;
+  const Ref d = other ? quantise_gradient(i, c, name, dy, *other, width) : dy;
   if (x.sequence_parallel) {
     const Ref partial = i.temp("partial", x.compute, {x.tokens, x.hidden}, kActivations);
     matmul(i, input_gradient_form(c), name, {in(d), in(w), out(partial)});
@@ -167,7 +167,7 @@ SegmentId row_forward(const Context& c, const std::string& label, const std::str
   SegmentBuilder f(label);
   const Ref a = f.slot("a", x.compute, {x.tokens, width});
   const Ref w = weight_slot(f, c, x.hidden, width, true);
-  const Ref input = c.quantisation == nullptr ? a : quantise_row_input(f, c, a, width);
+  const Ref input = c.quantisation == nullptr ? a : quantise_row_input(f, c, name, a, width);
   std::optional<Ref> residual;
   if (!to.norm_between) residual = f.slot("x", x.compute, {x.local_tokens, x.hidden});
   const Ref y = f.slot("y", x.compute, {x.local_tokens, x.hidden});
@@ -201,7 +201,7 @@ SegmentId row_input_grad(const Context& c, const std::string& label, const std::
         c.scenario.training.dropout;
   }
   if (c.quantisation != nullptr) {
-    full = quantise_row_gradient(i, c, full, *gathered);
+    full = quantise_row_gradient(i, c, name, full, *gathered);
   } else if (gathered) {
     tp_collective(i, c, OpKind::kAllGather, "gather", {in(full), out(*gathered)});
     full = *gathered;

@@ -51,16 +51,16 @@ void transpose(SegmentBuilder& b, const std::string& name, Ref from, Ref to) {
 }
 
 // Both copies, or the one there is, of a whole tensor [rows, columns]: `other` is the slot that a backward pass reads.
-Ref quantise_whole(SegmentBuilder& b, const Context& c, Ref tensor, Ref other, std::int64_t rows,
-                   std::int64_t columns) {
+Ref quantise_whole(SegmentBuilder& b, const Context& c, const std::string& name, Ref tensor, Ref other,
+                   std::int64_t rows, std::int64_t columns) {
   const Quantisation& q = *c.quantisation;
-  const std::optional<Ref> amax = largest_magnitude(b, q, tensor, "", nullptr);
+  const std::optional<Ref> amax = largest_magnitude(b, q, tensor, "_" + name, nullptr);
   if (!q.two_copies()) {
-    quantise(b, "", tensor, {out(other)}, amax);
+    quantise(b, "_" + name, tensor, {out(other)}, amax);
     return other;
   }
   const Ref read = temp(b, c, "rows", rows, columns);
-  quantise(b, "", tensor, {out(read), out(other)}, amax);
+  quantise(b, "_" + name, tensor, {out(read), out(other)}, amax);
   return read;
 }
 
@@ -83,7 +83,7 @@ KeptInput kept_row_input(const Shapes& x, const Quantisation& q, std::int64_t wi
   return {q.type, q.two_copies() ? q.other_direction(x.tokens, width) : Shape{x.tokens, width}};
 }
 
-Ref quantise_column_input(SegmentBuilder& b, const Context& c, Ref n) {
+Ref quantise_column_input(SegmentBuilder& b, const Context& c, const std::string& name, Ref n) {
   const Shapes& x = c.x;
   const Quantisation& q = *c.quantisation;
   const bool by_norm = norm_quantises(c.scenario);
@@ -91,23 +91,23 @@ Ref quantise_column_input(SegmentBuilder& b, const Context& c, Ref n) {
   if (!keeps) return n;
   const Ref kept = b.slot("kept", keeps->type, keeps->shape);
   if (by_norm) {
-    transpose(b, "transpose", n, kept);
+    transpose(b, "transpose_" + name, n, kept);
     return n;
   }
-  if (!x.sequence_parallel) return quantise_whole(b, c, n, kept, x.tokens, x.hidden);
-  const std::optional<Ref> amax = largest_magnitude(b, q, n, "", &c);
+  if (!x.sequence_parallel) return quantise_whole(b, c, name, n, kept, x.tokens, x.hidden);
+  const std::optional<Ref> amax = largest_magnitude(b, q, n, "_" + name, &c);
   if (!q.by_direction) {
-    quantise(b, "", n, {out(kept)}, amax);
+    quantise(b, "_" + name, n, {out(kept)}, amax);
     return kept;
   }
   const Ref rows = temp(b, c, "rows", x.local_tokens, x.hidden);
-  quantise(b, "", n, {out(rows), out(kept)}, amax);
+  quantise(b, "_" + name, n, {out(rows), out(kept)}, amax);
   return rows;
 }
 
-Ref quantise_row_input(SegmentBuilder& b, const Context& c, Ref a, std::int64_t width) {
+Ref quantise_row_input(SegmentBuilder& b, const Context& c, const std::string& name, Ref a, std::int64_t width) {
   const KeptInput keeps = kept_row_input(c.x, *c.quantisation, width);
-  return quantise_whole(b, c, a, b.slot("kept", keeps.type, keeps.shape), c.x.tokens, width);
+  return quantise_whole(b, c, name, a, b.slot("kept", keeps.type, keeps.shape), c.x.tokens, width);
 }
 
 void gather_kept_input(SegmentBuilder& b, const Context& c, Ref kept, Ref gathered) {
@@ -117,29 +117,30 @@ void gather_kept_input(SegmentBuilder& b, const Context& c, Ref kept, Ref gather
   if (turns) transpose(b, "transpose_input", whole, gathered);
 }
 
-Ref quantise_gradient(SegmentBuilder& b, const Context& c, Ref dy, Ref other, std::int64_t width) {
-  return quantise_whole(b, c, dy, other, c.x.tokens, width);
+Ref quantise_gradient(SegmentBuilder& b, const Context& c, const std::string& name, Ref dy, Ref other,
+                      std::int64_t width) {
+  return quantise_whole(b, c, name, dy, other, c.x.tokens, width);
 }
 
-Ref quantise_row_gradient(SegmentBuilder& b, const Context& c, Ref dy, Ref other) {
+Ref quantise_row_gradient(SegmentBuilder& b, const Context& c, const std::string& name, Ref dy, Ref other) {
   const Shapes& x = c.x;
   const Quantisation& q = *c.quantisation;
-  if (!x.sequence_parallel) return quantise_whole(b, c, dy, other, x.tokens, x.hidden);
-  const std::optional<Ref> amax = largest_magnitude(b, q, dy, "", &c);
+  if (!x.sequence_parallel) return quantise_whole(b, c, name, dy, other, x.tokens, x.hidden);
+  const std::optional<Ref> amax = largest_magnitude(b, q, dy, "_" + name, &c);
   const Ref own = temp(b, c, "own", x.local_tokens, x.hidden);
   const Ref rows = q.two_copies() ? temp(b, c, "rows", x.tokens, x.hidden) : other;
   if (!q.by_direction) {
-    quantise(b, "", dy, {out(own)}, amax);
+    quantise(b, "_" + name, dy, {out(own)}, amax);
     tp_collective(b, c, OpKind::kAllGather, "gather", {in(own), out(rows)});
-    if (q.transposed) transpose(b, "transpose", rows, other);
+    if (q.transposed) transpose(b, "transpose_" + name, rows, other);
     return rows;
   }
   const Ref own_other = temp(b, c, "own_other", x.local_tokens, x.hidden);
-  quantise(b, "", dy, {out(own), out(own_other)}, amax);
+  quantise(b, "_" + name, dy, {out(own), out(own_other)}, amax);
   tp_collective(b, c, OpKind::kAllGather, "gather", {in(own), out(rows)});
   const Ref whole = q.transposed ? temp(b, c, "other", x.tokens, x.hidden) : other;
   tp_collective(b, c, OpKind::kAllGather, "gather_other", {in(own_other), out(whole)});
-  if (q.transposed) transpose(b, "transpose", whole, other);
+  if (q.transposed) transpose(b, "transpose_" + name, whole, other);
   return rows;
 }
 

@@ -27,19 +27,22 @@ KeptInput kept_row_input(const Shapes& x, const Quantisation& q, std::int64_t wi
 // Whether the norms before the blocks write what the projections read.
 bool norm_quantises(const Scenario& s);
 
+// `name` is the projection's, which tells its ops from those of the other one of a module.
+//
 // What the matmul reads of `n`; adds a slot `kept` where one is made.
-program::Ref quantise_column_input(program::SegmentBuilder& b, const SegmentContext& c, program::Ref n);
-program::Ref quantise_row_input(program::SegmentBuilder& b, const SegmentContext& c, program::Ref a,
-                                std::int64_t width);
+program::Ref quantise_column_input(program::SegmentBuilder& b, const SegmentContext& c, const std::string& name,
+                                   program::Ref n);
+program::Ref quantise_row_input(program::SegmentBuilder& b, const SegmentContext& c, const std::string& name,
+                                program::Ref a, std::int64_t width);
 // Gathers the kept input of a column-parallel projection into `gathered`, as its weight gradient reads it.
 void gather_kept_input(program::SegmentBuilder& b, const SegmentContext& c, program::Ref kept, program::Ref gathered);
 // What the input gradient reads of an output's gradient [T,width]; `other` becomes what the weight gradient reads, the
 // same where there is one copy.
-program::Ref quantise_gradient(program::SegmentBuilder& b, const SegmentContext& c, program::Ref dy, program::Ref other,
-                               std::int64_t width);
+program::Ref quantise_gradient(program::SegmentBuilder& b, const SegmentContext& c, const std::string& name,
+                               program::Ref dy, program::Ref other, std::int64_t width);
 // Likewise of the gradient [Tl,h] behind a row-parallel projection, gathered under sequence parallelism.
-program::Ref quantise_row_gradient(program::SegmentBuilder& b, const SegmentContext& c, program::Ref dy,
-                                   program::Ref other);
+program::Ref quantise_row_gradient(program::SegmentBuilder& b, const SegmentContext& c, const std::string& name,
+                                   program::Ref dy, program::Ref other);
 
 // The type and the shape in which a weight [rows, columns] is read forward and by the input gradient, and an operand
 // [T,width] by the weight gradient; of the compute type without quantisation.
