@@ -46,6 +46,15 @@ std::optional<config::Setting> calibration_setting(const config::ScenarioSource&
   return last;
 }
 
+// Quantised matmuls priced by the shares of peak that bf16 ones reach, for want of a measurement.
+std::vector<std::string> recipe_warnings(const plan::Scenario& scenario, const sim::Calibration& calibration) {
+  const plan::MatmulRecipe recipe = scenario.training.recipe;
+  const bool fp4 = recipe == plan::MatmulRecipe::kNvfp4;
+  if (recipe == plan::MatmulRecipe::kNone || (calibration.matmul_fp8 && !fp4)) return {};
+  return {"W303 calibration " + calibration.name + " has no " + (fp4 ? "fp4" : "fp8") +
+          " matmuls: they are taken to reach the share of their peak that bf16 ones reach of theirs"};
+}
+
 std::vector<std::string> calibration_warnings(const plan::Scenario& scenario, const sim::Calibration& calibration) {
   const std::string& device = scenario.cluster.node.device.name;
   if (sim::is_first_for(calibration, device)) return {};
@@ -194,6 +203,14 @@ std::vector<Duration> jittered_steps(const Prepared& prepared, const sim::CostMo
                                    unfolded, threads_for(static_cast<std::size_t>(jitter.samples)));
 }
 
+// Those of 8-bit matmuls price nothing where there are none.
+std::int64_t constants_in_use(const sim::Calibration& calibration, const plan::Scenario& scenario) {
+  const bool quantises = scenario.training.recipe != plan::MatmulRecipe::kNone;
+  return std::count_if(
+      calibration.constants.begin(), calibration.constants.end(),
+      [&](const sim::CalibrationConstant& c) { return quantises || !c.name.starts_with("matmul.fp8"); });
+}
+
 }  // namespace
 
 plan::ReadScenario read_and_judge(const config::ScenarioSource& source) {
@@ -266,11 +283,12 @@ report::SimulationReport bare_report_of(const Prepared& prepared, const sim::Cal
   for (std::string& warning : calibration_warnings(prepared.scenario(), calibration)) {
     warnings.push_back(std::move(warning));
   }
+  for (std::string& warning : recipe_warnings(prepared.scenario(), calibration)) warnings.push_back(std::move(warning));
   return report::make_simulation_report(
       {.scenario = prepared.scenario(),
        .program = *prepared.program,
        .prediction = outcome.prediction,
-       .calibration = {calibration.name, static_cast<std::int64_t>(calibration.constants.size()), calibration.stack},
+       .calibration = {calibration.name, constants_in_use(calibration, prepared.scenario()), calibration.stack},
        .warnings = std::move(warnings),
        .published = report::published_runs(),
        .contention = outcome.contention,

@@ -15,6 +15,7 @@
 #include "cli/reference.h"
 #include "cli/scenario_options.h"
 #include "exec/executor.h"
+#include "plan/rules.h"
 #include "program/lifetimes.h"
 #include "report/file.h"
 #include "report/perfetto.h"
@@ -49,6 +50,16 @@ void require_supported(const RunOptions& options) {
     throw Error(ErrorKind::kUnsupported, "--ranks-as processes is known, not supported yet", {},
                 {"--ranks-as threads"});
   }
+}
+
+// Formats without kernels: priced, not executed.
+void require_kernels(const plan::Scenario& scenario) {
+  const bool half = scenario.training.compute == program::DType::kF16;
+  if (!half && scenario.training.recipe == plan::MatmulRecipe::kNone) return;
+  const std::string what = half ? "fp16" : std::string(to_string(scenario.training.recipe)) + " matmuls";
+  throw Error(
+      ErrorKind::kUnsupported, "run does not execute " + what + " yet; simulate, check, diff and sweep price them",
+      {"", 0, "training.precision.compute"}, {"--set training.precision=bf16", "--set training.precision=fp32"});
 }
 
 // Peak bytes of all ranks together.
@@ -97,6 +108,7 @@ int run(const RunOptions& options) {
   const config::ScenarioSource source = source_of(options.scenario);
   require_outputs({options.trace}, source);
   const Prepared prepared = prepare(source);
+  require_kernels(prepared.scenario());
   std::optional<Reference> reference;
   const double bytes = total_peak(*prepared.program);
   require_memory(bytes);

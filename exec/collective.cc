@@ -77,6 +77,11 @@ void reduce(const CollectiveSpec& spec, std::span<const MemberBuffers> members) 
       if (spec.reduce == program::Reduce::kMax) return reduce_as<std::int32_t>(spec, members);
       break;
     case program::DType::kU8:
+    case program::DType::kF16:
+    case program::DType::kF8:
+    case program::DType::kF8Block:
+    case program::DType::kMxF8:
+    case program::DType::kNvF4:
       break;
   }
   throw Error(ErrorKind::kExecution, "cannot sum elements of type " + std::string(program::to_string(spec.dtype)));

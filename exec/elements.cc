@@ -35,6 +35,12 @@ double load_element(const void* data, program::DType dtype, std::int64_t index) 
       return load_as<std::int32_t>(data, index);
     case program::DType::kU8:
       return load_as<std::uint8_t>(data, index);
+    case program::DType::kF16:
+    case program::DType::kF8:
+    case program::DType::kF8Block:
+    case program::DType::kMxF8:
+    case program::DType::kNvF4:
+      break;  // no kernel computes in them
   }
   CHECK(false, static_cast<int>(dtype));
   return 0;
@@ -52,6 +58,12 @@ void store_element(void* data, program::DType dtype, std::int64_t index, double 
       return store_as(data, index, static_cast<std::int32_t>(value));
     case program::DType::kU8:
       return store_as(data, index, static_cast<std::uint8_t>(value));
+    case program::DType::kF16:
+    case program::DType::kF8:
+    case program::DType::kF8Block:
+    case program::DType::kMxF8:
+    case program::DType::kNvF4:
+      break;
   }
   CHECK(false, static_cast<int>(dtype));
 }

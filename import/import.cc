@@ -116,8 +116,9 @@ struct MixedPrecision {
   std::string_view part;  // of the recipe's name
   std::string_view recipe;
 };
-constexpr std::array<MixedPrecision, 4> kMixedPrecisions = {{{"current_scaling", "tensorwise"},
+constexpr std::array<MixedPrecision, 5> kMixedPrecisions = {{{"current_scaling", "tensorwise"},
                                                              {"delayed_scaling", "delayed"},
+                                                             {"_fp8_mixed", "delayed"},
                                                              {"mxfp8", "mxfp8"},
                                                              {"subchannel", "blockwise"}}};
 

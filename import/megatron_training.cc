@@ -62,6 +62,8 @@ void take_precision(MegatronRun& run) {
   }
   if (run.args.on("fp8-param-gather")) {
     run.draft.set("training.precision.fp8_param_gather", "true", run.args.origin("fp8-param-gather"));
+    run.draft.warn("training.precision.fp8_param_gather", "training.precision.fp8_param_gather=false",
+                   "weights are then kept in bf16 beside their 8-bit copies and gathered in bf16");
   }
   if (run.args.on("first-last-layers-bf16")) {
     run.draft.set("training.precision.first_last_layers_bf16", "true", run.args.origin("first-last-layers-bf16"));

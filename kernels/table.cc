@@ -86,6 +86,10 @@ constexpr Row kTable[] = {
     {OpKind::kSharesSplit, cpu::shares_split},
     {OpKind::kOwnGroup, cpu::own_group},
     {OpKind::kOwnGroupBackward, cpu::own_group_backward},
+    {OpKind::kQuantise, nullptr},
+    {OpKind::kAbsMax, nullptr},
+    {OpKind::kTranspose, nullptr},
+    {OpKind::kUnscale, nullptr},
 };
 
 constexpr bool lists_every_kind_in_order() {

@@ -2,10 +2,11 @@
 #include "plan/decoder_segments.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "plan/segment_context.h"
+#include "plan/quantised_parts.h"
 
 namespace stepcast::plan {
 namespace {
@@ -28,12 +29,12 @@ bool has_layer_norm(const Context& c) { return c.scenario.model.norm == models::
 // Where a norm stands: before a block, whose residual branch passes it by; behind a block; before the head.
 enum class NormSite : std::uint8_t { kBeforeBlock, kBehindBlock, kHead };
 
-SegmentId norm_forward(const Context& c, const std::string& label, NormSite site) {
+SegmentId norm_forward(const Context& c, const std::string& label, NormSite site, DType written) {
   const Shapes& x = c.x;
   SegmentBuilder f(label);
   const Ref input = f.slot("x", x.compute, {x.local_tokens, x.hidden});
   const Ref weight = f.slot("weight", x.compute, {x.hidden});
-  const Ref sum = f.slot("y", x.compute, {x.local_tokens, x.hidden});
+  const Ref sum = f.slot("y", written, {x.local_tokens, x.hidden});
   const bool behind = site == NormSite::kBehindBlock;
   const Ref y = behind ? f.temp("normalised", x.compute, {x.local_tokens, x.hidden}, kActivations) : sum;
   const Ref stats = f.slot("rstd", DType::kF32, x.norm_stats);
@@ -76,7 +77,7 @@ SegmentId norm_backward(const Context& c, const std::string& label, NormSite sit
 }
 
 DecoderSegments::Norm build_norm(const Context& c, const std::string& label, NormSite site) {
-  const SegmentId forward = norm_forward(c, label, site);
+  const SegmentId forward = norm_forward(c, label, site, c.x.compute);
   return {forward, norm_backward(c, label, site)};
 }
 
@@ -95,7 +96,7 @@ bool has_layers_without_positions(const models::Architecture& model) {
                      [](const models::LayerKind& kind) { return !kind.rotary; });
 }
 
-void build_projections(const Context& c, DecoderSegments& d) {
+void build_projections_in(const Context& c, DecoderSegments::Projections& d) {
   const models::Architecture& m = c.scenario.model;
   const Shapes& x = c.x;
   const auto in_matmul = [](bool bias) { return bias ? ColumnBias::kInMatmul : ColumnBias::kNone; };
@@ -110,8 +111,32 @@ void build_projections(const Context& c, DecoderSegments& d) {
   }
   d.gate_up = build_column(c, "mlp", m.gated_mlp ? "gate_up" : "up", x.mlp_in, {},
                            bias_in_activation(m) ? ColumnBias::kInActivation : in_matmul(m.mlp_bias), gather);
-  // Megatron-Core's output layer is not one of Transformer Engine's and gathers first.
-  d.logits = build_column(c, "head", "logits", x.vocab, {}, ColumnBias::kNone, InputGather::kWhole);
+}
+
+void build_projections_out(const Context& c, DecoderSegments::Projections& d) {
+  const models::Architecture& m = c.scenario.model;
+  const bool behind = m.norm_placement == models::NormPlacement::kAfter;
+  d.attn_out =
+      build_row(c, "attn", "out", c.x.q, {program::DropoutSite::kAttentionOutput, m.attention_output_bias, behind});
+  d.down = build_row(c, "mlp", "down", c.x.ffn, {program::DropoutSite::kMlpOutput, m.mlp_bias, behind});
+}
+
+void build_quantised(const Context& c, DecoderSegments& d) {
+  const std::optional<Quantisation> quantisation = quantisation_of(c.scenario);
+  if (!quantisation) return;
+  const Context quantising{c.builder, c.roles, c.x, c.scenario, &*quantisation};
+  build_projections_in(quantising, d.quantised);
+  build_projections_out(quantising, d.quantised);
+  if (!norm_quantises(c.scenario)) return;
+  d.attn_norm_quantised = norm_forward(c, "attn", NormSite::kBeforeBlock, quantisation->type);
+  d.mlp_norm_quantised = norm_forward(c, "mlp", NormSite::kBeforeBlock, quantisation->type);
+}
+
+bool has_plain_layers(const Scenario& s) {
+  for (std::int64_t layer = 0; layer < s.model.layers; ++layer) {
+    if (!quantises_layer(s, layer)) return true;
+  }
+  return false;
 }
 
 struct ActivationKinds {
@@ -291,12 +316,13 @@ DecoderSegments build_decoder_segments(program::ProgramBuilder& b, const Roles& 
   d.attn_norm = build_norm(c, "attn", site);
   d.mlp_norm = build_norm(c, "mlp", site);
   d.head_norm = build_norm(c, "head", NormSite::kHead);
-  build_projections(c, d);
+  const bool plain = has_plain_layers(s);
+  if (plain) build_projections_in(c, d.plain);
+  d.logits = build_column(c, "head", "logits", x.vocab, {}, ColumnBias::kNone);
   d.attention = x.context > 1 ? build_context_attention(c) : build_attention(c);
   d.activation = build_activation(c);
-  d.attn_out =
-      build_row(c, "attn", "out", x.q, {program::DropoutSite::kAttentionOutput, s.model.attention_output_bias, behind});
-  d.down = build_row(c, "mlp", "down", x.ffn, {program::DropoutSite::kMlpOutput, s.model.mlp_bias, behind});
+  if (plain) build_projections_out(c, d.plain);
+  build_quantised(c, d);
   if (behind) {
     d.attn_gradient_sum = gradient_sum(c, "attn");
     d.mlp_gradient_sum = gradient_sum(c, "mlp");

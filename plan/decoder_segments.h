@@ -32,11 +32,23 @@ struct DecoderSegments {
   // input_grad dy[T,out] w dn[Tl,h] [, n, gathered[T,h] under sequence parallelism] [, raw, rstd, q_weight, k_weight,
   // dq_weight, dk_weight] [, dpart[T,qkv_rows]: dy of the rank's rows, where tp ranks share a key-value head];
   // weight_grad dy or dpart, n or gathered, dw [, dy or dpart, dbias]
+  //
+  // Quantised: w is the copy for that direction. forward: behind y what is kept of n, where it is not n itself (of a
+  // row-parallel projection what is kept of a, behind w); input_grad: behind gathered the copy of dy, or dpart, that
+  // weight_grad reads (of a row-parallel one in the place of gathered); weight_grad: that copy, what is kept or
+  // gathered.
   struct Projection {
     program::SegmentId forward, input_grad, weight_grad;
+    bool quantised = false;
   };
-  Projection qkv, gate_up, logits;
-  Projection qkv_without_positions;  // of layers that have none in a model that has rotary ones
+  Projection logits;
+  // Of the layers; qkv_without_positions of those that have none in a model that has rotary ones.
+  struct Projections {
+    Projection qkv, qkv_without_positions, gate_up, attn_out, down;
+  };
+  Projections plain, quantised;
+  // Norms before a block that quantise what they write: as norm_f, with y in 8 bits.
+  program::SegmentId attn_norm_quantised, mlp_norm_quantised;
 
   // Core, fused: forward qkv[T,qkv] out[T,q] lse[T,heads]; input_grad dout qkv out lse dqkv
   // Unfused: forward qkv out probabilities[batch*heads,s,s] [, dropped, mask]; input_grad dout qkv probabilities dqkv
@@ -53,7 +65,6 @@ struct DecoderSegments {
   // forward a[T,in] w[h,in] x[Tl,h] y[Tl,h] [, bias] [, mask[Tl,h]];
   // input_grad dy[Tl,h] w da[T,in] [, gathered dy[T,h]] [, mask, d[Tl,h]: dy before the dropout];
   // weight_grad d, dy or gathered [T,h], a, dw [, d or dy, dbias]
-  Projection attn_out, down;
 
   // Embedding: forward tokens table y[Tl,h] [, positions] [, mask]; weight_grad tokens dy[Tl,h] dtable [, mask]
   // [, dpositions]

@@ -48,11 +48,12 @@ SegmentId cast_segment(program::ProgramBuilder& b, const std::string& label, DTy
 }
 
 SegmentId all_reduce_segment(program::ProgramBuilder& b, const CollectiveSpec& c, DType t, std::int64_t n,
-                             std::optional<OwnPart> own) {
+                             std::optional<OwnPart> own, program::Reduce reduce) {
   SegmentBuilder s(c.label);
   const Ref flat = s.slot("flat", t, {n});
   Op& op = s.op(OpKind::kAllReduce, c.stream, c.name, {acc(flat)});
   set_collective(op, c);
+  op.attributes.reduce = reduce;
   if (own) {
     op.index_role = own->role;
     op.attributes.count = own->parts;
@@ -113,6 +114,31 @@ SegmentId sum_squares_segment(program::ProgramBuilder& b, DType t, std::int64_t 
     op.index_role = own->role;
     op.attributes.count = own->parts;
   }
+  return b.segment(s.take());
+}
+
+SegmentId unscale_segment(program::ProgramBuilder& b, const UnscaleSpec& u) {
+  SegmentBuilder s("gradients");
+  const Ref gradients = s.slot("gradients", u.gradient, {u.elements});
+  Op& op = s.op(OpKind::kUnscale, Stream::kCompute, "unscale", {});
+  if (u.copied > 0) {
+    op.operands = {in(gradients), out(s.slot("copy", DType::kF32, {u.copied}))};
+  } else {
+    op.operands = {acc(gradients)};
+  }
+  op.operands.push_back(acc(s.slot("found", DType::kF32, {1})));
+  op.attributes.value = 1;
+  if (u.own) {
+    op.index_role = u.own->role;
+    op.attributes.count = u.own->parts;
+  }
+  return b.segment(s.take());
+}
+
+SegmentId host_read_segment(program::ProgramBuilder& b, const std::string& label, DType t) {
+  SegmentBuilder s(label);
+  const Ref value = s.slot(label, t, {1});
+  s.op(OpKind::kHostRead, Stream::kD2h, "read", {in(value)});
   return b.segment(s.take());
 }
 

@@ -29,7 +29,8 @@ struct OwnPart {
 };
 // Slot: the flat [n]. In place. With `own`: of the own part alone, which must be the same for all members.
 program::SegmentId all_reduce_segment(program::ProgramBuilder& b, const CollectiveSpec& c, program::DType t,
-                                      std::int64_t n, std::optional<OwnPart> own = std::nullopt);
+                                      std::int64_t n, std::optional<OwnPart> own = std::nullopt,
+                                      program::Reduce reduce = program::Reduce::kSum);
 program::SegmentId reduce_scatter_in_place_segment(program::ProgramBuilder& b, const CollectiveSpec& c,
                                                    program::DType t, std::int64_t n);
 program::SegmentId all_gather_in_place_segment(program::ProgramBuilder& b, const CollectiveSpec& c, program::DType t,
@@ -50,6 +51,17 @@ program::SegmentId join_segment(program::ProgramBuilder& b, const std::string& l
 // Slots: gradients [n], sumsq [1]. With `own`: over the own part of the flat.
 program::SegmentId sum_squares_segment(program::ProgramBuilder& b, program::DType t, std::int64_t n, double scale,
                                        std::optional<OwnPart> own);
+// Gradients over the loss scale: in place (f32), or into a copy of `copied` f32 elements where that is above 0.
+struct UnscaleSpec {
+  program::DType gradient = program::DType::kF32;
+  std::int64_t elements = 0;
+  std::int64_t copied = 0;
+  std::optional<OwnPart> own;  // of the gradients
+};
+// Slots: gradients [elements] [, copy [copied]], found [1].
+program::SegmentId unscale_segment(program::ProgramBuilder& b, const UnscaleSpec& u);
+// Slot: one number, which the host reads.
+program::SegmentId host_read_segment(program::ProgramBuilder& b, const std::string& label, program::DType t);
 // Slots: sumsq [1], factor [1].
 program::SegmentId clip_segment(program::ProgramBuilder& b, double max_norm);
 

@@ -33,6 +33,7 @@ constexpr FrameworkPreset kMegatron{
     .shards_whole_sequences = true,
     .bounds_positions = true,
     .recomputes_blocks = true,
+    .matmul_recipes = "delayed tensorwise blockwise mxfp8 nvfp4",
     .recompute_modules = " core_attn layernorm mlp moe_act mla_up_proj moe shared_experts ",
 };
 
@@ -98,7 +99,8 @@ constexpr FrameworkPreset kDeepSpeed{
     .recompute_modules = " ",
 };
 
-// No framework: DistributedDataParallel's buckets, and whatever is lowered.
+// No framework: DistributedDataParallel's buckets, and whatever is lowered; 8 and 4 bits as Transformer Engine has
+// them.
 constexpr FrameworkPreset kPlain{
     .framework = Framework::kPlain,
     .name = "plain",
@@ -110,6 +112,7 @@ constexpr FrameworkPreset kPlain{
     .cp_comms = " p2p allgather a2a ",
     .overlaps_tp_chunks = true,
     .recomputes_blocks = true,
+    .matmul_recipes = "tensorwise delayed blockwise mxfp8 nvfp4",
     .recompute_modules = " core_attn layernorm mlp_act mlp moe_act mla_up_proj moe shared_experts ",
 };
 

@@ -50,6 +50,7 @@ struct FrameworkPreset {
   bool bounds_positions = false;         // refuses sequences above max_position_embeddings
   std::string_view batch_relation = {};  // how it states a batch, where a batch does not divide
   bool recomputes_blocks = false;        // full recompute has methods: layers together, or the first ones
+  std::string_view matmul_recipes = {};  // fp8 and fp4 recipes as they are lowered, the default of fp8 first
   std::string_view recompute_modules = {};  // of selective recompute, those there is a flag for: " core_attn mlp "
 };
 

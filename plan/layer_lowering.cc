@@ -1,5 +1,6 @@
 // Forward, recomputed forward and backward passes of one decoder layer and of the head, as calls.
 #include "base/check.h"
+#include "plan/quantised_parts.h"
 #include "plan/stage_lowering.h"
 
 namespace stepcast::plan {
@@ -13,11 +14,14 @@ using program::ViewId;
 void StageLowering::norm_forward(Pass pass, std::uint32_t module, ViewId x, ViewId* n, ViewId* rstd) {
   const bool attention = layout_.modules[module].kind == ModuleKind::kAttention;
   const ModuleParameters& p = layout_.of_module[module];
-  *n = hidden_tensor("norm");
+  const bool quantises = quantises_layer(s_, layer_) && norm_quantises(s_);
+  *n = quantises ? tensor("norm", quantisation_->type, Shape{x_.local_tokens, x_.hidden}) : hidden_tensor("norm");
   *rstd = tensor("rstd", DType::kF32, x_.norm_stats);
   std::vector<ViewId> args = {x, store_.weight(*p.norm), *n, *rstd};
   if (p.norm_bias) args.push_back(store_.weight(*p.norm_bias));
-  rank_.call(attention ? segments_.attn_norm.forward : segments_.mlp_norm.forward, std::move(args), layer_tag(pass));
+  const program::SegmentId plain = attention ? segments_.attn_norm.forward : segments_.mlp_norm.forward;
+  const program::SegmentId own = attention ? segments_.attn_norm_quantised : segments_.mlp_norm_quantised;
+  rank_.call(quantises ? own : plain, std::move(args), layer_tag(pass));
 }
 
 void StageLowering::norm_before(Pass pass, std::uint32_t module, ViewId x, ViewId* n, ViewId* rstd) {
@@ -42,13 +46,15 @@ ViewId StageLowering::norm_behind(Pass pass, std::uint32_t module, ViewId o, Vie
 }
 
 const DecoderSegments::Projection& StageLowering::qkv_segments() const {
-  return s_.model.kind_of(layer_).rotary ? segments_.qkv : segments_.qkv_without_positions;
+  const DecoderSegments::Projections& p = projections();
+  return s_.model.kind_of(layer_).rotary ? p.qkv : p.qkv_without_positions;
 }
 
 void StageLowering::qkv_forward(Pass pass, std::uint32_t module, LayerActivations& a) {
   const ModuleParameters& p = layout_.of_module[module];
   a.qkv = tensor("qkv", x_.compute, Shape{x_.tokens, x_.qkv});
-  std::vector<ViewId> args = {a.attn_n, store_.weight(*p.in), a.qkv};
+  std::vector<ViewId> args = {a.attn_n, weight_read(qkv_segments(), *p.in, pass), a.qkv};
+  a.qkv_in = keep_column_input(qkv_segments(), a.attn_n, args);
   if (p.in_bias) args.push_back(store_.weight(*p.in_bias));
   if (p.q_norm) {
     a.qk_raw = tensor("qk_raw", x_.compute, Shape{x_.tokens, x_.qk});
@@ -92,9 +98,10 @@ void StageLowering::act_forward(Pass pass, std::uint32_t module, LayerActivation
 }
 
 ViewId StageLowering::row_forward(Pass pass, const DecoderSegments::Projection& p, const ModuleParameters& m, ViewId a,
-                                  ViewId residual, const char* name, ViewId* mask) {
+                                  ViewId residual, const char* name, ViewId* mask, ViewId* kept) {
   const ViewId y = hidden_tensor(name);
-  std::vector<ViewId> args = {a, store_.weight(*m.out)};
+  std::vector<ViewId> args = {a, weight_read(p, *m.out, pass)};
+  *kept = keep_row_input(p, a, args);
   if (!norms_behind()) args.push_back(residual);
   args.push_back(y);
   if (m.out_bias) args.push_back(store_.weight(*m.out_bias));
@@ -112,7 +119,7 @@ void StageLowering::attention_forward(Pass pass, std::uint32_t module, LayerActi
   qkv_forward(pass, module, a);
   core_forward(pass, a);
   const char* const name = norms_behind() ? "attn_out" : "mid";
-  a.mid = row_forward(pass, segments_.attn_out, p, a.attn, a.x, name, &a.attn_mask);
+  a.mid = row_forward(pass, projections().attn_out, p, a.attn, a.x, name, &a.attn_mask, &a.out_in);
   if (!norms_behind()) return;
   a.attn_o = a.mid;
   a.mid = norm_behind(pass, module, a.attn_o, a.x, "mid", &a.attn_rstd);
@@ -129,11 +136,14 @@ ViewId StageLowering::mlp_forward(Pass pass, std::uint32_t module, LayerActivati
 ViewId StageLowering::mlp_block(Pass pass, std::uint32_t module, LayerActivations& a, ViewId* mask) {
   const ModuleParameters& p = layout_.of_module[module];
   a.gate_up = tensor("gate_up", x_.compute, Shape{x_.tokens, x_.mlp_in});
-  std::vector<ViewId> args = {a.mlp_n, store_.weight(*p.in), a.gate_up};
+  const DecoderSegments::Projection& in = projections().gate_up;
+  std::vector<ViewId> args = {a.mlp_n, weight_read(in, *p.in, pass), a.gate_up};
+  a.gate_up_in = keep_column_input(in, a.mlp_n, args);
   if (p.in_bias && !bias_in_activation(s_.model)) args.push_back(store_.weight(*p.in_bias));
-  rank_.call(segments_.gate_up.forward, std::move(args), layer_tag(pass));
+  rank_.call(in.forward, std::move(args), layer_tag(pass));
   act_forward(pass, module, a);
-  return row_forward(pass, segments_.down, p, a.act, a.mid, norms_behind() ? "mlp_out" : "layer_out", mask);
+  const char* const name = norms_behind() ? "mlp_out" : "layer_out";
+  return row_forward(pass, projections().down, p, a.act, a.mid, name, mask, &a.down_in);
 }
 
 LayerActivations StageLowering::forward_layer(Pass pass, std::uint32_t attn_module, ViewId x, ViewId* y) {
@@ -173,38 +183,47 @@ HeadActivations StageLowering::head_forward(std::uint32_t module, ViewId x) {
 ViewId StageLowering::column_backward(const DecoderSegments::Projection& p, const ModuleParameters& m, Tag t, ViewId dy,
                                       ViewId n, std::vector<ViewId> more, std::optional<ViewId> projected) {
   const ViewId dn = hidden_tensor("dnorm");
-  std::vector<ViewId> args = {dy, store_.weight(*m.in), dn};
+  std::vector<ViewId> args = {dy, weight_read(p, *m.in, Pass::kInputGrad), dn};
   ViewId input = n;
   if (x_.sequence_parallel) {
-    input = tensor("gathered", x_.compute, Shape{x_.tokens, x_.hidden});
+    input = p.quantised ? weight_gradient_operand("gathered", x_.hidden)
+                        : tensor("gathered", x_.compute, Shape{x_.tokens, x_.hidden});
     args.push_back(n);
     args.push_back(input);
+  }
+  ViewId quantised = dy;
+  if (p.quantised) {
+    quantised = weight_gradient_operand("quantised_gradient", rank_.at(projected.value_or(dy)).type.shape.extent(1));
+    args.push_back(quantised);
   }
   args.insert(args.end(), more.begin(), more.end());
   t.pass = Pass::kInputGrad;
   rank_.call(p.input_grad, std::move(args), t);
   t.pass = Pass::kWeightGrad;
-  const ViewId left = projected.value_or(dy);
-  std::vector<ViewId> weight_args = {left, input, store_.gradient(*m.in)};
-  if (m.in_bias) weight_args.insert(weight_args.end(), {left, store_.gradient(*m.in_bias)});
+  const ViewId projected_gradient = projected.value_or(dy);
+  std::vector<ViewId> weight_args = {p.quantised ? quantised : projected_gradient, input, store_.gradient(*m.in)};
+  if (m.in_bias) weight_args.insert(weight_args.end(), {projected_gradient, store_.gradient(*m.in_bias)});
   rank_.call(p.weight_grad, std::move(weight_args), t);
   return dn;
 }
 
 ViewId StageLowering::row_backward(const DecoderSegments::Projection& p, const ModuleParameters& m, ViewId dy, ViewId a,
                                    ViewId mask) {
-  const std::int64_t width = rank_.at(a).type.shape.extent(1);
+  const std::int64_t width = layout_.parameters[*m.out].shape.extent(1);
   const ViewId da = tensor("dinput", x_.compute, Shape{x_.tokens, width});
-  std::vector<ViewId> args = {dy, store_.weight(*m.out), da};
+  std::vector<ViewId> args = {dy, weight_read(p, *m.out, Pass::kInputGrad), da};
   ViewId full = dy;
   ViewId own = dy;
-  if (x_.sequence_parallel) {
+  if (p.quantised) {
+    full = weight_gradient_operand("quantised_gradient", x_.hidden);
+    args.push_back(full);
+  } else if (x_.sequence_parallel) {
     full = tensor("gathered_gradient", x_.compute, Shape{x_.tokens, x_.hidden});
     args.push_back(full);
   }
   if (drops()) {
     own = hidden_tensor("undropped_gradient");
-    if (!x_.sequence_parallel) full = own;
+    if (!x_.sequence_parallel && !p.quantised) full = own;
     args.insert(args.end(), {mask, own});
   }
   rank_.call(p.input_grad, std::move(args), layer_tag(Pass::kInputGrad));
@@ -269,17 +288,23 @@ ViewId StageLowering::mlp_backward(std::uint32_t module, LayerActivations& a, Vi
     ViewId same_mask;  // the one of the forward pass is kept
     mlp_block(Pass::kRecompute, module, a, &same_mask);
   }
-  if (selective && recompute.mlp_act && !whole) act_forward(Pass::kRecompute, module, a);
+  const DecoderSegments::Projections& projected = projections();
+  if (selective && recompute.mlp_act && !whole) {
+    act_forward(Pass::kRecompute, module, a);
+    a.down_in = keep_recomputed(projected.down, "down", false, a.act);
+  }
   const Tag t = layer_tag(Pass::kInputGrad);
   const ViewId d_o =
       norms_behind() ? norm_backward(segments_.mlp_norm, p, t, {dy, a.mlp_o, a.mlp_rstd}, std::nullopt) : dy;
-  const ViewId dact = row_backward(segments_.down, p, d_o, a.act, a.mlp_mask);
+  const ViewId dact = row_backward(projected.down, p, d_o, a.down_in, a.mlp_mask);
   const ViewId dgate_up = tensor("dgate_up", x_.compute, Shape{x_.tokens, x_.mlp_in});
   std::vector<ViewId> args = {dact, a.gate_up, dgate_up};
   if (bias_in_activation(s_.model)) args.push_back(store_.weight(*p.in_bias));
   rank_.call(segments_.activation.input_grad, std::move(args), layer_tag(Pass::kInputGrad));
-  if (selective && recompute.layernorm && !whole) norm_before(Pass::kRecompute, module, a.mid, &a.mlp_n, &a.mlp_rstd);
-  const ViewId dn = column_backward(segments_.gate_up, p, t, dgate_up, a.mlp_n);
+  if (selective && recompute.layernorm && !whole) {
+    recompute_norm(projected.gate_up, module, a.mid, &a.mlp_n, &a.mlp_rstd, &a.gate_up_in);
+  }
+  const ViewId dn = column_backward(projected.gate_up, p, t, dgate_up, a.gate_up_in);
   return block_input_gradient(module, dn, a.mid, a.mlp_rstd, dy);
 }
 
@@ -301,12 +326,14 @@ ViewId StageLowering::attention_backward(std::uint32_t module, LayerActivations&
   const Tag t = layer_tag(Pass::kInputGrad);
   const ViewId d_o =
       norms_behind() ? norm_backward(segments_.attn_norm, p, t, {dy, a.attn_o, a.attn_rstd}, std::nullopt) : dy;
-  const ViewId dattn = row_backward(segments_.attn_out, p, d_o, a.attn, a.attn_mask);
+  const ViewId dattn = row_backward(projections().attn_out, p, d_o, a.out_in, a.attn_mask);
   // The projection keeps the first output as its input (Megatron's checkpointed core attention); the second one is
   // there for the backward pass of the core.
   if (selective && s_.plan.recompute.core_attn) core_forward(Pass::kRecompute, a);
   const ViewId dqkv = core_backward(a, dattn);
-  if (selective && s_.plan.recompute.layernorm) norm_before(Pass::kRecompute, module, a.x, &a.attn_n, &a.attn_rstd);
+  if (selective && s_.plan.recompute.layernorm) {
+    recompute_norm(qkv_segments(), module, a.x, &a.attn_n, &a.attn_rstd, &a.qkv_in);
+  }
   std::vector<ViewId> more;
   if (p.q_norm) {
     more = {a.qk_raw,
@@ -321,7 +348,7 @@ ViewId StageLowering::attention_backward(std::uint32_t module, LayerActivations&
     projected = tensor("dqkv_part", x_.compute, Shape{x_.tokens, x_.qkv_rows});
     more.push_back(*projected);
   }
-  const ViewId dn = column_backward(qkv_segments(), p, t, dqkv, a.attn_n, std::move(more), projected);
+  const ViewId dn = column_backward(qkv_segments(), p, t, dqkv, a.qkv_in, std::move(more), projected);
   return block_input_gradient(module, dn, a.x, a.attn_rstd, dy);
 }
 

@@ -94,7 +94,7 @@ program::Program lower(const Scenario& s) {
         s.plan.replicas());
   program::ProgramBuilder b(s.name);
   b.set_seed(s.training.seed);
-  const Roles roles = Roles::of(b, s.plan);
+  const Roles roles = Roles::of(b, s);
   const Shapes x = Shapes::of(s);
   const DecoderSegments segments = build_decoder_segments(b, roles, x, s);
   std::vector<program::RankProgramId> stages;
@@ -113,6 +113,7 @@ program::Program lower(const Scenario& s) {
     add_groups(b, mesh, roles.cp, {"cp"});
     add_groups(b, mesh, roles.replicas, {"cp", "dp"});
   }
+  if (roles.stage) add_groups(b, mesh, *roles.stage, {"tp", "cp", "dp"});
   if (s.plan.hybrid()) {
     const topology::DeviceMesh hybrid = hybrid_mesh_of(s);
     add_groups(b, hybrid, roles.shards, {"cp", "dp_shard"});

@@ -92,6 +92,9 @@ class ParameterStore {
   void scatter_unit(std::uint32_t unit, std::uint32_t microbatch);
   void widen_gradients();
   program::ViewId norm_factor();
+  // fp16: gradients over the loss scale, in fp32; a step with one that is not finite is skipped.
+  void unscale_gradients();
+  void reduce_over_model(const char* label, program::Reduce reduce, program::ViewId value);
   void sum_squares(program::ViewId sumsq);
   void update(std::uint32_t flat, program::ViewId factor);
   bool sharded() const { return sharding_ != Sharding::kNone; }
@@ -100,9 +103,13 @@ class ParameterStore {
   bool updates_in_part() const { return sharding_ == Sharding::kOptimizer || sharding_ == Sharding::kGradients; }
   bool gathers_ahead() const { return updates_in_part() && s_.plan.overlap_param_gather; }
   // Unsharded 16-bit gradients are widened once a step; sharded ones are read as they are.
-  bool widens_gradients() const { return !sharded() && x_.gradients == program::DType::kBf16; }
+  bool widens_gradients() const { return !sharded() && x_.gradients != program::DType::kF32; }
+  // Sharded fp16 gradients are unscaled into an fp32 copy of the shard.
+  bool unscales_into_copy() const { return sharded() && x_.gradients == program::DType::kF16; }
   // What norm and Adam read of a flat's gradients on this rank.
-  program::DType optimizer_gradient_type() const { return widens_gradients() ? program::DType::kF32 : summed_type(); }
+  program::DType optimizer_gradient_type() const {
+    return widens_gradients() || unscales_into_copy() ? program::DType::kF32 : summed_type();
+  }
   // Of the weights that are held, and of the gradients that are summed over microbatches.
   program::DType weight_type() const { return fp32_shards_ ? program::DType::kF32 : x_.compute; }
   program::DType summed_type() const { return fp32_shards_ ? program::DType::kF32 : x_.gradients; }

@@ -30,8 +30,49 @@ void ParameterStore::widen_gradients() {
 }
 
 ViewId ParameterStore::optimizer_gradients(std::uint32_t flat) {
+  if (unscales_into_copy()) {
+    return flat_view(main_gradients_, shard_begin_[flat], layout_.flats[flat].chunk, DType::kF32);
+  }
   if (!widens_gradients()) return held_gradients(flat);
   return flat_view(main_gradients_, layout_.flats[flat].begin, layout_.flats[flat].elements, DType::kF32);
+}
+
+// Megatron-LM's MixedPrecisionOptimizer: main gradients over the loss scale, one flag for all ranks that hold a part of
+// the model, which the host reads before it goes on. The copy of a shard and its unscaling are one pass here.
+void ParameterStore::unscale_gradients() {
+  if (x_.compute != DType::kF16 || layout_.elements == 0) return;
+  const Tag tag = step_tag(Pass::kOptimizer);
+  const ViewId found = rank_.tensor("found_inf", DType::kF32, Shape{1}, MemoryClass::kOptimizer);
+  rank_.call(zero_segment(b_, "found_inf", DType::kF32, 1), {found}, tag);
+  if (unscales_into_copy()) {
+    const std::int64_t bytes = layout_.shard_elements * size_of(DType::kF32);
+    main_gradients_ = rank_.buffer("main_gradients", bytes, MemoryClass::kGradients);
+  }
+  const bool part = sharding_ == Sharding::kOptimizer;
+  const auto own = part ? std::optional(OwnPart{roles_.shards, s_.plan.shards()}) : std::nullopt;
+  for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) {
+    std::vector<ViewId> args = {held_gradients(f)};
+    if (unscales_into_copy() || widens_gradients()) args = {args[0], optimizer_gradients(f)};
+    if (widens_gradients()) args.erase(args.begin());
+    UnscaleSpec spec;
+    spec.gradient = rank_.at(args[0]).type.dtype;
+    spec.elements = rank_.at(args[0]).type.shape.elements();
+    if (args.size() == 2) spec.copied = rank_.at(args[1]).type.shape.elements();
+    spec.own = own;
+    args.push_back(found);
+    rank_.call(unscale_segment(b_, spec), std::move(args), flat_tag(Pass::kOptimizer, f));
+  }
+  reduce_over_model("found_inf", program::Reduce::kMax, found);
+  rank_.call(host_read_segment(b_, "found_inf", DType::kF32), {found}, tag);
+}
+
+// Over the ranks that together hold every element of the gradients once.
+void ParameterStore::reduce_over_model(const char* label, program::Reduce reduce, ViewId value) {
+  const std::int64_t model = std::int64_t{s_.plan.tp} * s_.plan.pp;
+  if ((sharded() ? model * s_.plan.shards() : model) == 1) return;
+  const program::RoleId group = sharded() ? roles_.instance : roles_.model;
+  const CollectiveSpec c{label, "reduce", group, Stream::kDp, Channel::kMain};
+  rank_.call(all_reduce_segment(b_, c, DType::kF32, 1, std::nullopt, reduce), {value}, step_tag(Pass::kOptimizer));
 }
 
 ViewId ParameterStore::norm_factor() {
@@ -49,18 +90,13 @@ ViewId ParameterStore::norm_factor() {
 void ParameterStore::sum_squares(ViewId sumsq) {
   for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) {
     const ViewId gradients = optimizer_gradients(f);
-    const bool part = sharding_ == Sharding::kOptimizer;
+    const bool part = sharding_ == Sharding::kOptimizer && !unscales_into_copy();
     const auto own = part ? std::optional(OwnPart{roles_.shards, s_.plan.shards()}) : std::nullopt;
     const std::int64_t n = rank_.at(gradients).type.shape.elements();
     rank_.call(sum_squares_segment(b_, optimizer_gradient_type(), n, layout_.flats[f].norm_scale, own),
                {gradients, sumsq}, flat_tag(Pass::kOptimizer, f));
   }
-  const std::int64_t model = std::int64_t{s_.plan.tp} * s_.plan.pp;
-  const std::int64_t members = sharded() ? model * s_.plan.shards() : model;
-  if (members > 1) {
-    const CollectiveSpec c{"norm", "reduce", sharded() ? roles_.instance : roles_.model, Stream::kDp, Channel::kMain};
-    rank_.call(all_reduce_segment(b_, c, DType::kF32, 1), {sumsq}, step_tag(Pass::kOptimizer));
-  }
+  reduce_over_model("norm", program::Reduce::kSum, sumsq);
 }
 
 void ParameterStore::update(std::uint32_t f, ViewId factor) {
@@ -86,6 +122,7 @@ void ParameterStore::update(std::uint32_t f, ViewId factor) {
 
 void ParameterStore::optimizer_step() {
   widen_gradients();
+  unscale_gradients();
   const ViewId factor = norm_factor();
   for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) update(f, factor);
   if (!updates_in_part() || gathers_ahead() || layout_.flats.empty()) return;

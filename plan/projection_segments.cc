@@ -1,9 +1,11 @@
 // Projections of a decoder layer under tensor and sequence parallelism: see decoder_segments.h for slots, order and
 // sources. Biases of column-parallel projections are split as their rows; those of row-parallel ones are added behind
-// the reduction, to the rank's own tokens, so that their gradient is that of the own tokens as well.
+// the reduction, to the rank's own tokens, so that their gradient is that of the own tokens as well. Where operands of
+// matmuls are quantised, that is done here too: quantised_parts.h.
 #include <optional>
 #include <string>
 
+#include "plan/quantised_parts.h"
 #include "plan/segment_context.h"
 #include "plan/tensor_overlap.h"
 
@@ -90,19 +92,21 @@ SegmentId column_forward(const Context& c, const std::string& label, const std::
                          HeadOps heads, ColumnBias bias, InputGather gather) {
   const Shapes& x = c.x;
   SegmentBuilder f(label);
-  const Ref n = f.slot("n", x.compute, {x.local_tokens, x.hidden});
+  const bool by_norm = c.quantisation != nullptr && norm_quantises(c.scenario);
+  const Ref n = f.slot("n", by_norm ? c.quantisation->type : x.compute, {x.local_tokens, x.hidden});
   const std::int64_t rows = heads.shared_kv ? x.qkv_rows : width;
-  const Ref w = f.slot("w", x.compute, {rows, x.hidden});
+  const Ref w = weight_slot(f, c, rows, x.hidden, true);
   const Ref y = f.slot("y", x.compute, {x.tokens, width});
   const Ref projected = heads.shared_kv ? f.temp("part", x.compute, {x.tokens, rows}, kActivations) : y;
-  Ref input = n;
-  if (x.sequence_parallel) input = f.temp("gathered", x.compute, {x.tokens, x.hidden}, kActivations);
+  const Ref own = c.quantisation == nullptr ? n : quantise_column_input(f, c, name, n);
+  Ref input = own;
+  if (x.sequence_parallel) input = f.temp("gathered", f.type_of(own).dtype, {x.tokens, x.hidden}, kActivations);
   std::optional<Ref> b;
   if (bias == ColumnBias::kInMatmul) b = f.slot("bias", x.compute, {rows});
   if (gather == InputGather::kInChunks) {
-    add_gather_matmul(f, c, name, {n, input, w, projected, b});
+    add_gather_matmul(f, c, name, {own, input, w, projected, b});
   } else {
-    if (x.sequence_parallel) tp_collective(f, c, OpKind::kAllGather, "gather", {in(n), out(input)});
+    if (x.sequence_parallel) tp_collective(f, c, OpKind::kAllGather, "gather", {in(own), out(input)});
     matmul(f, MatmulForm::kNT, name, {in(input), in(w), out(projected)}, b);
   }
   if (heads.shared_kv) join_group(f, c, projected, y);
@@ -117,13 +121,15 @@ SegmentId column_input_grad(const Context& c, const std::string& label, const st
   SegmentBuilder i(label);
   const std::int64_t rows = heads.shared_kv ? x.qkv_rows : width;
   const Ref dy = i.slot("dy", x.compute, {x.tokens, width});
-  const Ref w = i.slot("w", x.compute, {rows, x.hidden});
+  const Ref w = weight_slot(i, c, rows, x.hidden, false);
   const Ref dn = i.slot("dn", x.compute, {x.local_tokens, x.hidden});
   if (x.sequence_parallel) {
-    const Ref n = i.slot("n", x.compute, {x.local_tokens, x.hidden});
-    const Ref gathered = i.slot("gathered", x.compute, {x.tokens, x.hidden});
-    tp_collective(i, c, OpKind::kAllGather, "gather_input", {in(n), out(gathered)});
+    const program::DType kept = c.quantisation == nullptr ? x.compute : c.quantisation->type;
+    const Ref n = i.slot("n", kept, {x.local_tokens, x.hidden});
+    gather_kept_input(i, c, n, weight_gradient_slot(i, c, "gathered", x.hidden));
   }
+  std::optional<Ref> other;
+  if (c.quantisation != nullptr) other = weight_gradient_slot(i, c, "d", rows);
   if (heads.rotary) add_rotary(i, c, OpKind::kRotaryBackward, dy);
   if (heads.norm) add_qk_norm_backward(i, c, dy);
   Ref projected = dy;
@@ -131,12 +137,13 @@ SegmentId column_input_grad(const Context& c, const std::string& label, const st
     projected = i.slot("dpart", x.compute, {x.tokens, rows});
     split_group(i, c, dy, projected);
   }
+  const Ref d = other ? quantise_gradient(i, c, name, projected, *other, rows) : projected;
   if (x.sequence_parallel) {
     const Ref partial = i.temp("partial", x.compute, {x.tokens, x.hidden}, kActivations);
-    matmul(i, MatmulForm::kNN, name, {in(projected), in(w), out(partial)});
+    matmul(i, input_gradient_form(c), name, {in(d), in(w), out(partial)});
     tp_collective(i, c, OpKind::kReduceScatter, "reduce", {in(partial), out(dn)});
   } else {
-    matmul(i, MatmulForm::kNN, name, {in(projected), in(w), out(dn)});
+    matmul(i, input_gradient_form(c), name, {in(d), in(w), out(dn)});
     if (x.tensor_parallel) tp_collective(i, c, OpKind::kAllReduce, "reduce", {acc(dn)});
   }
   if (x.tensor_parallel && !c.scenario.plan.overlap_tp_input_grad) {
@@ -150,14 +157,14 @@ SegmentId column_input_grad(const Context& c, const std::string& label, const st
 SegmentId weight_grad(const Context& c, const std::string& label, const std::string& name, std::int64_t rows,
                       std::int64_t cols, std::optional<std::int64_t> biased) {
   SegmentBuilder w(label);
-  const Ref left = w.slot("left", c.x.compute, {c.x.tokens, rows});
-  const Ref right = w.slot("right", c.x.compute, {c.x.tokens, cols});
+  const Ref left = weight_gradient_slot(w, c, "left", rows);
+  const Ref right = weight_gradient_slot(w, c, "right", cols);
   const Ref dw = w.slot("dw", c.x.gradients, {rows, cols});
   if (c.scenario.accumulation == GradientAccumulation::kFused) {
-    matmul(w, MatmulForm::kTN, name, {in(left), in(right), acc(dw)});
+    matmul(w, weight_gradient_form(c), name, {in(left), in(right), acc(dw)});
   } else {
     const Ref fresh = w.temp("fresh", c.x.compute, {rows, cols}, program::MemoryClass::kGradients);
-    matmul(w, MatmulForm::kTN, name, {in(left), in(right), out(fresh)});
+    matmul(w, weight_gradient_form(c), name, {in(left), in(right), out(fresh)});
     w.op(OpKind::kAccumulate, Stream::kCompute, name + "_accumulate", {in(fresh), acc(dw)});
   }
   if (biased) {
@@ -216,16 +223,17 @@ SegmentId row_forward(const Context& c, const std::string& label, const std::str
   const Shapes& x = c.x;
   SegmentBuilder f(label);
   const Ref a = f.slot("a", x.compute, {x.tokens, width});
-  const Ref w = f.slot("w", x.compute, {x.hidden, width});
+  const Ref w = weight_slot(f, c, x.hidden, width, true);
+  const Ref input = c.quantisation == nullptr ? a : quantise_row_input(f, c, name, a, width);
   std::optional<Ref> residual;
   if (!to.norm_between) residual = f.slot("x", x.compute, {x.local_tokens, x.hidden});
   const Ref y = f.slot("y", x.compute, {x.local_tokens, x.hidden});
   Ref sum = y;
   if (c.scenario.plan.overlap_tp_comm) {
     if (residual) sum = f.temp("sum", x.compute, {x.local_tokens, x.hidden}, kActivations);
-    add_matmul_scatter(f, c, name, {a, w, sum, x.hidden});
+    add_matmul_scatter(f, c, name, {input, w, sum, x.hidden});
   } else {
-    sum = reduced_product(f, c, name, {a, w, y, to.norm_between});
+    sum = reduced_product(f, c, name, {input, w, y, to.norm_between});
   }
   if (residual) add_to_residual(f, c, sum, *residual, y, to);
   return c.store(f);
@@ -235,11 +243,11 @@ SegmentId row_input_grad(const Context& c, const std::string& label, const std::
   const Shapes& x = c.x;
   SegmentBuilder i(label);
   const Ref dy = i.slot("dy", x.compute, {x.local_tokens, x.hidden});
-  const Ref w = i.slot("w", x.compute, {x.hidden, width});
+  const Ref w = weight_slot(i, c, x.hidden, width, false);
   const Ref da = i.slot("da", x.compute, {x.tokens, width});
   Ref full = dy;
   std::optional<Ref> gathered;
-  if (x.sequence_parallel) gathered = i.slot("gathered", x.compute, {x.tokens, x.hidden});
+  if (x.sequence_parallel || c.quantisation != nullptr) gathered = weight_gradient_slot(i, c, "gathered", x.hidden);
   if (c.drops()) {
     const Ref mask = i.slot("mask", DType::kU8, {x.local_tokens, x.hidden});
     full = i.slot("d", x.compute, {x.local_tokens, x.hidden});
@@ -253,11 +261,13 @@ SegmentId row_input_grad(const Context& c, const std::string& label, const std::
     add_gather_matmul(i, c, name, {full, *gathered, w, da, std::nullopt, MatmulForm::kNN});
     return c.store(i);
   }
-  if (gathered) {
+  if (c.quantisation != nullptr) {
+    full = quantise_row_gradient(i, c, name, full, *gathered);
+  } else if (gathered) {
     tp_collective(i, c, OpKind::kAllGather, "gather", {in(full), out(*gathered)});
     full = *gathered;
   }
-  matmul(i, MatmulForm::kNN, name, {in(full), in(w), out(da)});
+  matmul(i, input_gradient_form(c), name, {in(full), in(w), out(da)});
   return c.store(i);
 }
 
@@ -266,6 +276,7 @@ SegmentId row_input_grad(const Context& c, const std::string& label, const std::
 DecoderSegments::Projection build_column(const Context& c, const std::string& label, const std::string& name,
                                          std::int64_t width, HeadOps heads, ColumnBias bias, InputGather gather) {
   DecoderSegments::Projection p;
+  p.quantised = c.quantisation != nullptr;
   p.forward = column_forward(c, label, name, width, heads, bias, gather);
   p.input_grad = column_input_grad(c, label, name, width, heads);
   const bool biased = bias != ColumnBias::kNone;
@@ -277,6 +288,7 @@ DecoderSegments::Projection build_column(const Context& c, const std::string& la
 DecoderSegments::Projection build_row(const Context& c, const std::string& label, const std::string& name,
                                       std::int64_t width, ResidualSum to) {
   DecoderSegments::Projection p;
+  p.quantised = c.quantisation != nullptr;
   p.forward = row_forward(c, label, name, width, to);
   p.input_grad = row_input_grad(c, label, name, width);
   p.weight_grad =

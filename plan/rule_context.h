@@ -56,6 +56,7 @@ void check_size_rules(RuleContext& c);       // bounds of sizes (rules_sizes.cc)
 void check_tensor_rules(RuleContext& c);     // the model over tp (rules_ranks.cc)
 void check_sequence_rules(RuleContext& c);   // context and sequence parallelism (rules_sequence.cc)
 void check_pipeline_rules(RuleContext& c);   // batch, schedule, virtual stages (rules_pipeline.cc)
+void check_precision_rules(RuleContext& c);  // 8- and 4-bit matmuls (rules_precision.cc)
 void check_framework_rules(RuleContext& c);  // what its framework refuses (rules_frameworks.cc)
 
 }  // namespace stepcast::plan

@@ -76,6 +76,7 @@ RuleReport check_rules(const Scenario& scenario, const FieldLocator& locate) {
   }
   check_sequence_rules(context);
   check_pipeline_rules(context);
+  check_precision_rules(context);
   check_framework_rules(context);
   return context.take();
 }

@@ -24,6 +24,9 @@ enum class ContextComm : std::uint8_t { kP2p, kAllGather, kAllToAll };
 enum class AttentionKind : std::uint8_t { kFused, kUnfused };  // unfused: scores and probabilities in memory
 // Of weight gradients: by their matmul, or by a kernel of its own behind it.
 enum class GradientAccumulation : std::uint8_t { kFused, kSeparate };
+// How the matmuls of decoder layers are fed 8 or 4 bits (Transformer Engine's recipes; what each does to operands:
+// plan/quantisation.h). Its fp8 recipes, then NVFP4.
+enum class MatmulRecipe : std::uint8_t { kNone, kDelayed, kTensorwise, kBlockwise, kMxfp8, kNvfp4 };
 enum class RecomputeKind : std::uint8_t { kNone, kFull, kSelective };
 // Fused: cross-entropy reads the logits in their own type and its gradient takes their place. Unfused: it works on a
 // copy in fp32, and that gradient is cast back.
@@ -66,8 +69,10 @@ struct Training {
   program::DType gradients = program::DType::kF32;  // accumulation and reduction
   program::DType moments = program::DType::kF32;    // of Adam, as stored
   bool master_weights = true;                       // fp32 copy in the optimizer; false when compute is fp32
-  bool fp32_shards =
-      false;  // ZeRO-3: parameters are kept, and their gradients summed, in fp32 (FSDP2's mixed precision)
+  bool fp32_shards = false;                         // ZeRO-3 as FSDP2's mixed precision: parameters are kept and
+                                                    // their gradients summed in fp32
+  MatmulRecipe recipe = MatmulRecipe::kNone;  // then compute is bf16, the type of everything else
+  bool first_last_layers_bf16 = false;        // the model's first and last layer without the recipe
   AdamSettings adam;
   HeadLoss head_loss = HeadLoss::kFused;
   double dropout = 0;  // probability, of attention and of what is added to the residual stream

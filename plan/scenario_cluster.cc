@@ -107,6 +107,7 @@ void record_node(Recorder& show, const topology::NodeSpec& node) {
   show.quantity("gpu.peak_bf16", device.peak_bf16.value, Dimension::kFlopRate);
   show.quantity("gpu.peak_fp32", device.peak_fp32.value, Dimension::kFlopRate);
   show.stated("gpu.peak_fp8", device.peak_fp8.value, Dimension::kFlopRate);
+  show.stated("gpu.peak_fp4", device.peak_fp4.value, Dimension::kFlopRate);
   show.quantity("gpu.memory", static_cast<double>(device.memory.count), Dimension::kBytes);
   show.quantity("gpu.memory_visible", static_cast<double>(topology::usable_memory(device).count), Dimension::kBytes,
                 "derived: as memory");

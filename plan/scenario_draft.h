@@ -46,6 +46,8 @@ void lay_cluster(ScenarioDraft& draft, config::Node& root);
 void resolve_cluster(ScenarioDraft& draft);
 // Precision, optimizer, batch, seeds (scenario_training.cc); needs nothing else.
 void resolve_training(ScenarioDraft& draft);
+// Its number formats (scenario_precision.cc).
+void resolve_precision(ScenarioDraft& draft);
 // gpus, degrees, schedule, sharding, padded vocabulary (scenario_plan.cc); needs model, cluster and training.
 // Layouts and degrees that do not work out become violations.
 void resolve_plan(ScenarioDraft& draft);

@@ -18,6 +18,10 @@ namespace {
 
 std::string bool_text(bool value) { return value ? "true" : "false"; }
 
+std::string precision_word(program::DType type) {
+  return type == program::DType::kF32 ? "fp32" : type == program::DType::kF16 ? "fp16" : "bf16";
+}
+
 class PlanResolver {
  public:
   explicit PlanResolver(ScenarioDraft& draft)
@@ -125,7 +129,7 @@ class PlanResolver {
   // FSDP's mixed precision: fp32 shards are what the optimizer updates, and are cast as they are gathered.
   void resolve_parameters() {
     const schema::Training::Precision& given = draft_.message.training().precision();
-    const std::string compute = scenario_.training.compute == program::DType::kF32 ? "fp32" : "bf16";
+    const std::string compute = precision_word(scenario_.training.compute);
     const bool casts = preset_.fp32_parameters && plan_.zero == 3;
     const std::string params = given.has_params() ? given.params() : casts ? "fp32" : compute;
     draft_.record("training.precision.params", params, casts ? default_ : "derived: as compute");
@@ -140,8 +144,7 @@ class PlanResolver {
   // Gradients are summed in the type they are reduced in; those of fp32 shards in fp32, whatever they are reduced in.
   void resolve_reduction() {
     const schema::Training::Precision& given = draft_.message.training().precision();
-    const bool half = scenario_.training.gradients == program::DType::kBf16;
-    const std::string grads = given.has_grads() ? given.grads() : half ? "bf16" : "fp32";
+    const std::string grads = precision_word(scenario_.training.gradients);
     const std::string reduce = given.has_grad_reduce() ? given.grad_reduce() : grads;
     if (scenario_.training.fp32_shards && grads == "bf16") {
       draft_.violate("training.precision.grads", "gradients in bf16 of parameters in fp32, which sums them in fp32",

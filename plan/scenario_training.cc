@@ -50,33 +50,6 @@ void resolve_batch(ScenarioDraft& draft) {
                "derived: global_batch_tokens / sequence_length");
 }
 
-// Accumulated in fp32 or in the type of the computation; what they are reduced in depends on the sharding
-// (resolve_plan).
-void resolve_gradients(ScenarioDraft& draft, const std::string& compute) {
-  const schema::Training::Precision& given = draft.message.training().precision();
-  const FrameworkPreset& preset = preset_of(draft.read.scenario.framework);
-  const bool half = preset.half_gradients && compute == "bf16";
-  const std::string grads = given.has_grads() ? given.grads() : half ? "bf16" : "fp32";
-  const std::string reduce = given.has_grad_reduce() ? given.grad_reduce() : grads;
-  draft.read.scenario.training.gradients = grads == "bf16" ? DType::kBf16 : DType::kF32;
-  if (grads == "bf16" && compute == "fp32") {
-    draft.refuse("training.precision.grads", "gradients in bf16 of a computation in fp32",
-                 {"supported: grads: fp32, or compute: bf16"}, ErrorKind::kUnsupported);
-  }
-  draft.record("training.precision.grads", grads, std::string(preset.name) + " default");
-  draft.record("training.precision.grad_reduce", reduce, "derived: as grads");
-}
-
-void resolve_precision(ScenarioDraft& draft) {
-  const schema::Training::Precision& given = draft.message.training().precision();
-  Training& training = draft.read.scenario.training;
-  const std::string compute = given.has_compute() ? given.compute() : "bf16";
-  training.compute = compute == "fp32" ? DType::kF32 : DType::kBf16;
-  training.master_weights = training.compute == DType::kBf16;
-  draft.record("training.precision.compute", compute, "default");
-  resolve_gradients(draft, compute);
-}
-
 // true is a norm of 1, false is no clipping, a number is the norm.
 void resolve_clip(ScenarioDraft& draft) {
   const schema::Training::Optimizer& given = draft.message.training().optimizer();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "plan/decoder_segments.h"
+#include "plan/quantisation.h"
 
 namespace stepcast::plan {
 
@@ -18,6 +19,7 @@ struct SegmentContext {
   const Roles& roles;
   const Shapes& x;
   const Scenario& scenario;
+  const Quantisation* quantisation = nullptr;  // of the projections that are built; null: none
 
   program::SegmentId store(program::SegmentBuilder& b) const { return builder.segment(b.take()); }
   bool drops() const { return scenario.training.dropout > 0; }

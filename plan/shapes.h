@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "plan/scenario.h"
 #include "program/builder.h"
@@ -90,26 +91,22 @@ struct Shapes {
 //   instance     together they hold every shard once: model x shards (Megatron's distributed optimizer instance)
 //   world        all ranks
 //   embedding    the first and the last stage, where a tied table lives twice
+//   stage        tp x replicas: hold the parts of a stage's tensors, whose delayed scales are one; none without them
 struct Roles {
   program::RoleId tp, dp, pp, model, world, embedding, replicas, cp, shards, copies, instance;
+  std::optional<program::RoleId> stage;
 
-  static Roles of(program::ProgramBuilder& b, const Plan& plan) {
-    Roles r{b.role("tp"),
-            b.role("dp"),
-            b.role("pp"),
-            b.role("model"),
-            b.role("world"),
-            b.role("embedding"),
-            {},
-            {},
-            {},
-            {},
-            {}};
+  static Roles of(program::ProgramBuilder& b, const Scenario& s) {
+    const Plan& plan = s.plan;
+    Roles r{b.role("tp"), b.role("dp"), b.role("pp"), b.role("model"), b.role("world"), b.role("embedding"), {}, {},
+            {},           {},           {},           std::nullopt};
     r.replicas = plan.cp > 1 ? b.role("dp_cp") : r.dp;
     if (plan.cp > 1) r.cp = b.role("cp");
     r.shards = plan.hybrid() ? b.role("dp_shard") : r.replicas;
     if (plan.hybrid()) r.copies = b.role("dp_replicate");
     r.instance = plan.hybrid() ? b.role("instance") : r.world;
+    const bool delayed = s.training.recipe == MatmulRecipe::kDelayed;
+    if (delayed && std::int64_t{plan.tp} * plan.replicas() > 1) r.stage = b.role("stage");
     return r;
   }
 };

@@ -30,7 +30,8 @@ StageLowering::StageLowering(program::ProgramBuilder& b, const Roles& roles, con
       pp_rank_(pp_rank),
       rank_("stage" + std::to_string(pp_rank)),
       layout_(lay_out_parameters(b, roles, x, s, pp_rank)),
-      store_(b, rank_, roles, x, s, layout_, plan_uses()) {}
+      store_(b, rank_, roles, x, s, layout_, plan_uses()),
+      quantisation_(quantisation_of(s)) {}
 
 ScheduleShape StageLowering::schedule_of(const Scenario& s) {
   return {s.plan.schedule, s.plan.pp, s.plan.vp, s.microbatches(), s.plan.microbatch_group};
@@ -173,6 +174,7 @@ void StageLowering::forward_pass(const PassItem& p) {
   }
   CHECK(x.has_value(), p.chunk, p.microbatch);
   output_[key] = *x;
+  update_scales(Pass::kForward);
 }
 
 void StageLowering::backward_pass(const PassItem& p) {
@@ -211,6 +213,7 @@ void StageLowering::backward_pass(const PassItem& p) {
     kept.pop_back();
   }
   input_gradient_[key] = *dy;
+  update_scales(Pass::kInputGrad);
 }
 
 // Layers of a virtual stage are neighbours in the list of modules, two modules each.

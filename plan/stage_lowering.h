@@ -8,6 +8,7 @@
 
 #include "plan/decoder_segments.h"
 #include "plan/parameter_store.h"
+#include "plan/quantisation.h"
 #include "plan/schedule.h"
 
 namespace stepcast::plan {
@@ -22,6 +23,8 @@ struct LayerActivations {
   program::ViewId attn_mask;                            // dropout
   program::ViewId mid;                                  // after attention [Tl,h]
   program::ViewId mlp_n, mlp_rstd, gate_up, act, mlp_mask;
+  // What the weight gradients of the four projections read: attn_n, attn, mlp_n and act, or quantised copies.
+  program::ViewId qkv_in, out_in, gate_up_in, down_in;
   // Norms behind the blocks read the blocks' outputs [Tl,h]; attn_n and mlp_n, the blocks' inputs, are x and mid then.
   program::ViewId attn_o, mlp_o;
 };
@@ -73,8 +76,10 @@ class StageLowering {
                               const char* name, program::ViewId* rstd);
   void qkv_forward(program::Pass pass, std::uint32_t module, LayerActivations& a);
   // Projection into the residual stream; returns its sum with `residual`, or without where a norm stands between.
+  // *kept is what its weight gradient reads.
   program::ViewId row_forward(program::Pass pass, const DecoderSegments::Projection& p, const ModuleParameters& m,
-                              program::ViewId a, program::ViewId residual, const char* name, program::ViewId* mask);
+                              program::ViewId a, program::ViewId residual, const char* name, program::ViewId* mask,
+                              program::ViewId* kept);
   program::ViewId mlp_forward(program::Pass pass, std::uint32_t module, LayerActivations& a);
   // Behind the norm; `mask` becomes that of its dropout.
   program::ViewId mlp_block(program::Pass pass, std::uint32_t module, LayerActivations& a, program::ViewId* mask);
@@ -97,7 +102,28 @@ class StageLowering {
   // The gradient of the layer's or block's input from that of what the block reads.
   program::ViewId block_input_gradient(std::uint32_t module, program::ViewId dn, program::ViewId x,
                                        program::ViewId rstd, program::ViewId dy);
+  const DecoderSegments::Projections& projections() const;  // of the layer at hand
   const DecoderSegments::Projection& qkv_segments() const;
+
+  // Quantised operands (quantised_lowering.cc). A weight as a projection's forward pass or its input gradient reads it.
+  program::ViewId weight_read(const DecoderSegments::Projection& p, std::uint32_t parameter, program::Pass pass);
+  program::ViewId make_quantised_weight(std::uint32_t parameter, program::Pass pass);
+  // What a projection keeps of its input, which becomes an argument where it is not the input itself.
+  program::ViewId keep_column_input(const DecoderSegments::Projection& p, program::ViewId n,
+                                    std::vector<program::ViewId>& args);
+  program::ViewId keep_row_input(const DecoderSegments::Projection& p, program::ViewId a,
+                                 std::vector<program::ViewId>& args);
+  // The same of an input that is recomputed behind the forward pass.
+  program::ViewId keep_recomputed(const DecoderSegments::Projection& p, const char* name, bool column,
+                                  program::ViewId input);
+  // The norm before a block once more, and what the projection behind it keeps of it.
+  void recompute_norm(const DecoderSegments::Projection& p, std::uint32_t module, program::ViewId x, program::ViewId* n,
+                      program::ViewId* rstd, program::ViewId* kept);
+  // What the weight gradient reads [T,width] of an operand, to be written.
+  program::ViewId weight_gradient_operand(const char* name, std::int64_t width);
+  // Delayed scales of a virtual stage move on at the end of its pass.
+  void update_scales(program::Pass pass);
+
   bool norms_behind() const { return s_.model.norm_placement == models::NormPlacement::kAfter; }
   // Input and weight gradient of a projection into the residual stream; `a` is its input [T,width], `mask` that of its
   // dropout; returns da.
@@ -123,6 +149,12 @@ class StageLowering {
   std::vector<Visit> visits_;
   std::size_t visit_ = 0;
   ParameterStore store_;
+  std::optional<Quantisation> quantisation_;
+  struct QuantisedWeight {
+    program::ViewId forward, backward;
+  };
+  std::map<std::uint32_t, QuantisedWeight> quantised_weights_;                 // by parameter, where they are kept
+  std::map<std::pair<std::uint16_t, program::Pass>, program::ViewId> scales_;  // delayed, by chunk and pass
 
   PassItem pass_;           // the pass being lowered
   std::int64_t layer_ = 0;  // the layer being lowered

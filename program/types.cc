@@ -35,6 +35,16 @@ std::string_view to_string(DType t) {
       return "i32";
     case DType::kU8:
       return "u8";
+    case DType::kF16:
+      return "f16";
+    case DType::kF8:
+      return "f8";
+    case DType::kF8Block:
+      return "f8_block";
+    case DType::kMxF8:
+      return "mxf8";
+    case DType::kNvF4:
+      return "nvf4";
   }
   return "?";
 }

@@ -13,11 +13,45 @@
 namespace stepcast::program {
 
 // kF64 exists for finite-difference checks of the kernels; plans use the others. kU8 holds dropout masks.
-enum class DType : std::uint8_t { kF32, kBf16, kF64, kI32, kU8 };
-inline constexpr int kDTypeCount = 5;
-constexpr std::int64_t size_of(DType t) {
-  return t == DType::kF64 ? 8 : t == DType::kBf16 ? 2 : t == DType::kU8 ? 1 : 4;
+//
+// What matmuls read under a recipe of 8 or 4 bits (plan/quantisation.h): kF8 is E4M3 or E5M2 with one scale a tensor,
+// kept elsewhere. The others hold the scales of their blocks: kF8Block 4 bytes for 128 elements, kMxF8 one for 32
+// (OCP Microscaling 1.0), kNvF4 one for 16 elements of half a byte (E2M1). A number is part of fingerprints: new types
+// come last.
+enum class DType : std::uint8_t { kF32, kBf16, kF64, kI32, kU8, kF16, kF8, kF8Block, kMxF8, kNvF4 };
+inline constexpr int kDTypeCount = 10;
+
+// So many elements are stored together in so many bytes, a begun block as a whole one.
+struct StorageBlock {
+  std::int64_t elements = 1;
+  std::int64_t bytes = 4;
+};
+constexpr StorageBlock storage_block(DType t) {
+  switch (t) {
+    case DType::kF64:
+      return {1, 8};
+    case DType::kBf16:
+    case DType::kF16:
+      return {1, 2};
+    case DType::kU8:
+    case DType::kF8:
+      return {1, 1};
+    case DType::kF8Block:
+      return {128, 132};
+    case DType::kMxF8:
+      return {32, 33};
+    case DType::kNvF4:
+      return {16, 9};
+    case DType::kF32:
+    case DType::kI32:
+      break;
+  }
+  return {1, 4};
 }
+// Of an element; of a block where elements share a scale.
+constexpr std::int64_t size_of(DType t) { return storage_block(t).bytes; }
+// Types that only matmuls read, and what quantises for them or moves it.
+constexpr bool is_quantised(DType t) { return t >= DType::kF8; }
 
 enum class Space : std::uint8_t { kDevice, kHost };
 
@@ -96,7 +130,11 @@ struct TensorType {
   DType dtype = DType::kF32;
   Shape shape;
 
-  std::int64_t bytes() const { return shape.elements() * size_of(dtype); }
+  std::int64_t bytes() const {
+    const StorageBlock block = storage_block(dtype);
+    if (block.elements == 1) return shape.elements() * block.bytes;
+    return (shape.elements() + block.elements - 1) / block.elements * block.bytes;
+  }
   bool operator==(const TensorType&) const = default;
 };
 

@@ -29,6 +29,7 @@ constexpr Quantity kQuantities[] = {
     {"gpu.peak_bf16", Dimension::kFlopRate, "FLOP/s"},
     {"gpu.peak_fp32", Dimension::kFlopRate, "FLOP/s"},
     {"gpu.peak_fp8", Dimension::kFlopRate, "FLOP/s"},
+    {"gpu.peak_fp4", Dimension::kFlopRate, "FLOP/s"},
     {"gpu.memory", Dimension::kBytes, "B"},
     {"gpu.memory_visible", Dimension::kBytes, "B"},
     {"gpu.hbm_bandwidth", Dimension::kByteRate, "B/s"},

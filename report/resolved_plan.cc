@@ -31,6 +31,14 @@ std::string context_text(const plan::Plan& p) {
   return fmt::format(" CP{} {}", p.cp, to_string(p.cp_comm));
 }
 
+// Nothing for a plan whose matmuls read the compute type.
+std::string recipe_text(const plan::Training& training) {
+  if (training.recipe == plan::MatmulRecipe::kNone) return "";
+  const char* const bits = training.recipe == plan::MatmulRecipe::kNvfp4 ? "fp4" : "fp8";
+  return fmt::format("  {} {}{}", bits, to_string(training.recipe),
+                     training.first_last_layers_bf16 ? " but first and last layer" : "");
+}
+
 }  // namespace
 
 std::string plan_text(const plan::Scenario& s) {
@@ -41,7 +49,8 @@ std::string plan_text(const plan::Scenario& s) {
   return fmt::format("TP{}{}{} PP{} VP{} DP{}  {}  zero-{}  MBS {} x {} microbatches  GBS {} x {} = {}  recompute {}",
                      p.tp, p.sequence_parallel ? "+SP" : "", context_text(p), p.pp, p.vp, p.dp, to_string(p.schedule),
                      p.zero, p.micro_batch_size, s.microbatches(), s.training.global_batch_size,
-                     format_count(s.training.sequence_length), token_text, recompute_text(p.recompute));
+                     format_count(s.training.sequence_length), token_text, recompute_text(p.recompute)) +
+         recipe_text(s.training);
 }
 
 }  // namespace stepcast::report

@@ -35,6 +35,11 @@ Json plan_json(const plan::Scenario& s) {
                {"rank_order", p.rank_order}};
   if (p.cp > 1) json["cp_comm_type"] = to_string(p.cp_comm);
   if (p.hybrid()) json["dp_replicate"] = p.dp_replicate;
+  if (s.training.recipe != plan::MatmulRecipe::kNone) {
+    json["precision"] = {{"compute", precision_of(s)},
+                         {"recipe", to_string(s.training.recipe)},
+                         {"first_last_layers_bf16", s.training.first_last_layers_bf16}};
+  }
   if (p.zero == 3) {
     json["fsdp"] = {{"prefetch", p.fsdp.prefetch}, {"reshard_after_forward", p.fsdp.reshard_after_forward}};
   }

@@ -89,7 +89,7 @@ std::vector<std::string> differences(const PublishedRun& run, const plan::Scenar
   for (const auto& [name, published, own] : fields) {
     if (published != own) names.emplace_back(name);
   }
-  if (run.precision != program::to_string(s.training.compute)) names.emplace_back("precision");
+  if (run.precision != precision_of(s)) names.emplace_back("precision");
   return names;
 }
 
@@ -111,14 +111,22 @@ std::string evidence_text(const SimulationReport& r) {
                             100 * (r.step_time_s / run.step_time_s - 1));
 }
 
+// Most tables of quantised runs state MFU over the peak of what is quantised, some over that of bf16.
+std::string bf16_utilisation_text(const SimulationReport& r) {
+  if (r.scenario.training.recipe == plan::MatmulRecipe::kNone) return "";
+  const double bf16 = r.scenario.cluster.node.device.peak_bf16.value * 1e-12;
+  return fmt::format("; over the {} of bf16 MFU is {} full / {} causal", rate_text(bf16, 4),
+                     percent(r.model_tflops_per_gpu.full / bf16), percent(r.model_tflops_per_gpu.causal / bf16));
+}
+
 std::string subject_block(const SimulationReport& r) {
   const plan::Scenario& s = r.scenario;
-  std::string text =
-      wrapped("model", kLabelWidth,
-              fmt::format("{}  {} params  {}FLOP/token full, {}FLOP causal  peak {} dense {}", s.model.name,
-                          scaled_count(static_cast<double>(r.parameters), "B"),
-                          scaled_count(r.flops_per_token.full, "G"), scaled_count(r.flops_per_token.causal, "G"),
-                          rate_text(r.peak_tflops, 4), program::to_string(s.training.compute)));
+  std::string text = wrapped(
+      "model", kLabelWidth,
+      fmt::format("{}  {} params  {}FLOP/token full, {}FLOP causal  peak {} dense {}", s.model.name,
+                  scaled_count(static_cast<double>(r.parameters), "B"), scaled_count(r.flops_per_token.full, "G"),
+                  scaled_count(r.flops_per_token.causal, "G"), rate_text(r.peak_tflops, 4), precision_of(s)) +
+          bf16_utilisation_text(r));
   text += wrapped("cluster", kLabelWidth, cluster_text(s));
   text += wrapped("plan", kLabelWidth, plan_text(s));
   text += wrapped("layout", kLabelWidth,

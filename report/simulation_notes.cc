@@ -12,12 +12,15 @@ namespace {
 
 std::optional<PublishedRun> nearest(const plan::Scenario& s, const std::vector<PublishedRun>& runs) {
   std::optional<PublishedRun> best;
-  std::tuple<bool, bool, bool> best_score;
+  std::tuple<bool, bool, bool, bool> best_score;
   const std::int64_t parameters = models::count_parameters(s.model).total;
   for (const PublishedRun& run : runs) {
+    // Of runs with quantised matmuls only one with the same is near.
+    if (run.precision != precision_of(s) && run.precision != "bf16") continue;
     if (run.parameters != parameters) continue;
     if (run.model != s.model.name || run.gpu != s.cluster.node.device.name) continue;
-    const std::tuple score(run.gpus == s.gpus, run.global_batch_size == s.training.global_batch_size,
+    const std::tuple score(run.precision == precision_of(s), run.gpus == s.gpus,
+                           run.global_batch_size == s.training.global_batch_size,
                            run.sequence_length == s.training.sequence_length);
     if (best && score <= best_score) continue;
     best = run;
@@ -56,6 +59,11 @@ std::vector<std::string> assumptions_of(const SimulationInputs& in) {
         "routing: {} leaves {:.3g} of the NICs' rate above the leaves, a stated factor: the mean over links of hashed "
         "paths",
         routing_text(fabric), fabric.routing_efficiency));
+  }
+  if (in.scenario.training.recipe != plan::MatmulRecipe::kNone) {
+    assumptions.emplace_back(
+        "quantised matmuls: the four projections of a layer; embedding, attention, head and optimizer stay bf16; "
+        "quantised weights are made once a step, kept inputs and what tp ranks gather are quantised copies");
   }
   if (in.scenario.jitter) {
     assumptions.emplace_back("jitter: each op of each rank takes exp(sigma z) of its time, z standard normal");

@@ -137,7 +137,15 @@ std::string_view to_string(sim::Free kind) {
 
 FlopsPerSecond peak_of(const plan::Scenario& scenario) {
   const topology::DeviceSpec& device = scenario.cluster.node.device;
-  return scenario.training.compute == program::DType::kBf16 ? device.peak_bf16 : device.peak_fp32;
+  if (scenario.training.recipe == plan::MatmulRecipe::kNvfp4) return device.peak_fp4;
+  if (scenario.training.recipe != plan::MatmulRecipe::kNone) return device.peak_fp8;
+  return scenario.training.compute == program::DType::kF32 ? device.peak_fp32 : device.peak_bf16;
+}
+
+std::string precision_of(const plan::Scenario& scenario) {
+  if (scenario.training.recipe == plan::MatmulRecipe::kNvfp4) return "fp4";
+  if (scenario.training.recipe != plan::MatmulRecipe::kNone) return "fp8";
+  return std::string(program::to_string(scenario.training.compute));
 }
 
 double hardware_flops(const program::Program& p, const program::RankProgram& r) {

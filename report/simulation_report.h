@@ -220,6 +220,8 @@ SimulationReport make_simulation_report(const SimulationInputs& inputs);
 
 // Peak rate of the device in the scenario's compute type.
 FlopsPerSecond peak_of(const plan::Scenario& scenario);
+// What that peak is of: "bf16", "f32", "f16"; of quantised matmuls "fp8" or "fp4".
+std::string precision_of(const plan::Scenario& scenario);
 
 // Matmul and attention FLOPs of one rank program's step.
 double hardware_flops(const program::Program& p, const program::RankProgram& r);

@@ -82,8 +82,9 @@ constexpr Term kTerms[] = {
      "Attention is causal and its backward counts 2.5 forwards, so HFU may lie below MFU full.",
      "executed FLOPs / step / GPUs / peak",
      "Korthikanti et al., Reducing Activation Recomputation (2022); program/ops"},
-    {"peak", "peak_tflops", "The vendor's dense rate of the compute type, without sparsity.", "",
-     "stepcast hardware NAME"},
+    {"peak", "peak_tflops",
+     "The vendor's dense rate of the compute type, without sparsity; under fp8 and fp4 that of the quantised matmuls.",
+     "", "stepcast hardware NAME"},
     {"job", "", "Totals of a whole job at the simulated speed, as if it never stopped.",
      "steps = tokens / tokens of a step; GPU-h = steps x step x GPUs; cost = GPU-h x price; energy = GPU-h x power "
      "limit x "
@@ -123,6 +124,14 @@ constexpr Term kTerms[] = {
     {"W302", "",
      "The calibration in use describes a relative of the cluster's device first: its shares of peak are taken to hold.",
      "", "cli/pipeline.h"},
+    {"W303", "",
+     "The calibration in use has no matmuls of the recipe's format: they are taken to reach the share of their peak "
+     "that bf16 ones reach of theirs.",
+     "", "cli/pipeline.h"},
+    {"fp8", "fp4, mxfp8, nvfp4, fp8_recipe, delayed, tensorwise, blockwise, quantised",
+     "Matmuls of the decoder layers read 8 or 4 bits; everything else is bf16. A recipe says how scales are found and "
+     "how many elements share one.",
+     "", "plan/quantisation.h"},
     // Plan.
     {"plan", "", "How the work is split: degrees, schedule, sharding, batch, recompute.", "", "plan/README.md"},
     {"model", "", "What is trained: a built-in name or a Hugging Face config.json.", "", "models/README.md"},

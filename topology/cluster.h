@@ -26,6 +26,7 @@ struct DeviceSpec {
   FlopsPerSecond peak_bf16;  // dense
   FlopsPerSecond peak_fp32;  // what an fp32 matmul runs at (TF32 not assumed)
   FlopsPerSecond peak_fp8;   // dense; 0: none
+  FlopsPerSecond peak_fp4;   // dense; 0: none
   Bytes memory;              // nominal
   BytesPerSecond memory_bandwidth;
   std::int32_t multiprocessors = 0;  // SMs; compute units; cores on a CPU

@@ -66,6 +66,7 @@ DeviceSpec device_of(const proto::Device& message, ClusterReader& reader) {
   }
   device.architecture = message.architecture();
   if (message.has_peak_fp8()) device.peak_fp8 = FlopsPerSecond(reader.rate("gpu.peak_fp8", message.peak_fp8()));
+  if (message.has_peak_fp4()) device.peak_fp4 = FlopsPerSecond(reader.rate("gpu.peak_fp4", message.peak_fp4()));
   if (message.has_power_limit()) device.power_limit = reader.above_zero("gpu.power_limit", message.power_limit());
   if (message.has_clock()) device.clock = reader.above_zero("gpu.clock", message.clock());
   device.multiprocessors = reader.at_least_one("gpu.multiprocessors", message.multiprocessors());

@@ -73,6 +73,11 @@ void for_storage(program::DType dtype, const Body& body) {
       return body.template operator()<double>();
     case program::DType::kI32:
     case program::DType::kU8:
+    case program::DType::kF16:
+    case program::DType::kF8:
+    case program::DType::kF8Block:
+    case program::DType::kMxF8:
+    case program::DType::kNvF4:
       break;
   }
   CHECK(false, static_cast<int>(dtype));

@@ -84,8 +84,12 @@ constexpr std::array<KindRow, kOpKindCount> kKinds = {{
     {"shares_split", OpCategory::kMemoryBound},
     {"own_group", OpCategory::kMemoryBound},
     {"own_group_backward", OpCategory::kMemoryBound},
+    {"quantise", OpCategory::kMemoryBound},
+    {"absmax", OpCategory::kMemoryBound},
+    {"transpose", OpCategory::kMemoryBound},
+    {"unscale", OpCategory::kOptimizer},
 }};
-static_assert(static_cast<int>(OpKind::kOwnGroupBackward) + 1 == kOpKindCount);
+static_assert(static_cast<int>(OpKind::kUnscale) + 1 == kOpKindCount);
 
 const KindRow& row(OpKind kind) {
   const auto index = static_cast<std::size_t>(kind);
@@ -135,6 +139,10 @@ std::optional<std::size_t> accumulable_operand(OpKind kind) {
     default:
       return std::nullopt;
   }
+}
+
+bool is_priced_only(OpKind kind) {
+  return kind == OpKind::kQuantise || kind == OpKind::kAbsMax || kind == OpKind::kTranspose || kind == OpKind::kUnscale;
 }
 
 bool is_collective(OpKind kind) { return category_of(kind) == OpCategory::kCollective; }

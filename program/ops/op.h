@@ -12,6 +12,14 @@
 //   zero_fill            out w
 //   copy                 in r, out w                      same type and elements; crosses spaces for h2d and d2h
 //   cast                 in r, out w                      same elements
+//   quantise             in r, out w [, out w] [, amax r f32 [1]]
+//                                                         to 8 or 4 bits; a result has in's shape or its transpose;
+//                                                         amax: the largest magnitude, where the scale follows from it
+//   absmax               in r, amax w f32 [1]             largest magnitude
+//   transpose            in r [R,C], out w [C,R]          of 8- or 4-bit types
+//   unscale              a a f32 | in r, out w f32; found a f32 [1]
+//                                                         a or out = value * own part of a or in, n = count; found = 1
+//                                                         where one is not finite
 //   add                  a r, b r, out w                  out = a + b
 //   accumulate           in r, out a                      out += in; types may differ
 //   token_load           tokens w i32 [T], targets w i32 [T]
@@ -37,7 +45,8 @@
 //   layernorm_forward    x r [T,h], weight r [h], bias r [h], y w [T,h], stats w f32 [2,T]   value = eps; means, rstds
 //   layernorm_backward_input  dy r, x r, stats r, weight r, dx w [, residual r]   dx = residual + norm gradient
 //   layernorm_backward_weight dy r, x r, stats r, dweight a [h], dbias a [h]
-//   matmul               a r, b r, c w|a [, bias r [N]]   see MatmulForm; a bias is added to what is written
+//   matmul               a r, b r, c w|a [, bias r [N]]   see MatmulForm; a bias is added to what is written; of 8- or
+//                                                         4-bit a and b, c and bias are bf16, or c f32
 //   bias_backward        dout r [T,n], dbias a [n]        dbias += sum over rows
 //   rotary_forward, rotary_backward   qkv a [T,(heads+2*kv_heads)*head_dim]
 //                                                         value = theta; rotates q and k in place, the first `count`
@@ -196,8 +205,13 @@ enum class OpKind : std::uint8_t {
   // Of key-value heads that tensor-parallel ranks share.
   kOwnGroup,
   kOwnGroupBackward,
+  // Of matmuls that read 8 or 4 bits, and of fp16's loss scale: priced, without kernels yet.
+  kQuantise,
+  kAbsMax,
+  kTranspose,
+  kUnscale,
 };
-inline constexpr int kOpKindCount = 69;
+inline constexpr int kOpKindCount = 73;
 
 // What prices an op and what the report groups it by.
 enum class OpCategory : std::uint8_t { kMatmul, kAttention, kMemoryBound, kOptimizer, kCollective, kP2p, kCopy, kSync };
@@ -303,6 +317,8 @@ OpCategory category_of(OpKind kind);
 std::optional<std::size_t> accumulable_operand(OpKind kind);
 bool is_collective(OpKind kind);
 bool is_p2p(OpKind kind);
+// Simulated only: there is no kernel yet, and plans with such ops are not executed.
+bool is_priced_only(OpKind kind);
 // One of the two matmuls of attention, on materialised scores or probabilities.
 bool is_attention_matmul(OpKind kind);
 inline bool is_communication(OpKind kind) { return is_collective(kind) || is_p2p(kind); }

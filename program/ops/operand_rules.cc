@@ -65,6 +65,12 @@ void OperandRules::has_float_like(std::size_t i, std::string_view name, DType co
   fail_operand(i, name, std::string(to_string(compute)) + " or " + std::string(to_string(statistics_type(compute))));
 }
 
+void OperandRules::is_like_or_quantised(std::size_t i, std::string_view name, const TensorType& like) {
+  access(i, name, Access::kWrite);
+  if (ok() && types_[i].dtype == DType::kF8) return has_shape(i, name, like.shape);
+  if (ok() && types_[i] != like) fail_operand(i, name, describe(like) + ", or as much of f8");
+}
+
 void OperandRules::has_shape(std::size_t i, std::string_view name, const Shape& shape) {
   if (ok() && types_[i].shape != shape) fail_operand(i, name, "shape " + describe(shape));
 }

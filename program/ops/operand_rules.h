@@ -16,7 +16,7 @@ std::string describe(const TensorType& t);
 // Extents of at least 1, and fewer than 2^62 bytes: sizes can be computed without overflow.
 bool has_sound_size(const TensorType& t);
 
-constexpr bool is_float(DType t) { return t != DType::kI32 && t != DType::kU8; }
+constexpr bool is_float(DType t) { return t != DType::kI32 && t != DType::kU8 && !is_quantised(t); }
 // The type of statistics and sums beside a compute type: f32, but f64 where kernels are checked in double.
 constexpr DType statistics_type(DType compute) { return compute == DType::kF64 ? DType::kF64 : DType::kF32; }
 
@@ -33,6 +33,8 @@ class OperandRules {
   void has_float(std::size_t i, std::string_view name);
   // A float of the compute type or of its statistics type: gradients and logits may be kept wider.
   void has_float_like(std::size_t i, std::string_view name, DType compute);
+  // Written, of the shape of `like` and of its type or 8 bits: what a norm quantises itself.
+  void is_like_or_quantised(std::size_t i, std::string_view name, const TensorType& like);
   void has_shape(std::size_t i, std::string_view name, const Shape& shape);
   void has_rank(std::size_t i, std::string_view name, int rank);
   void has_elements(std::size_t i, std::string_view name, std::int64_t elements);
@@ -60,6 +62,7 @@ void check_context_parallel(OperandRules& r);
 void check_gpt_layer(OperandRules& r);
 void check_loss(OperandRules& r);
 void check_optimizer(OperandRules& r);
+void check_quantisation(OperandRules& r);
 void check_communication(OperandRules& r);
 
 // Heads and batch of rotary and attention ops; `qkv` is the operand that holds queries, keys and values.

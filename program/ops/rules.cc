@@ -180,6 +180,11 @@ void check_kind(OperandRules& r) {
     case OpKind::kClipFactor:
     case OpKind::kAdam:
       return check_optimizer(r);
+    case OpKind::kQuantise:
+    case OpKind::kAbsMax:
+    case OpKind::kTranspose:
+    case OpKind::kUnscale:
+      return check_quantisation(r);
     case OpKind::kAllReduce:
     case OpKind::kAllGather:
     case OpKind::kReduceScatter:

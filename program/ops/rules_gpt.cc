@@ -25,7 +25,7 @@ void check_layernorm_forward(OperandRules& r) {
   const TensorType vector{r.type(0).dtype, {r.dim(0, 1)}};
   r.is(1, "weight", Access::kRead, vector);
   r.is(2, "bias", Access::kRead, vector);
-  r.is(3, "y", Access::kWrite, r.type(0));
+  r.is_like_or_quantised(3, "y", r.type(0));
   r.is(4, "stats", Access::kWrite, stats_of(r, 0));
   const double eps = r.op().attributes.value;
   r.require(eps > 0 && std::isfinite(eps), "value (eps) must be above 0");

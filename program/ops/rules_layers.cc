@@ -48,7 +48,7 @@ void check_rmsnorm_forward(OperandRules& r) {
   r.has_rank(0, "x", 2);
   r.access(0, "x", Access::kRead);
   r.is(1, "weight", Access::kRead, {compute, {r.dim(0, 1)}});
-  r.is(2, "y", Access::kWrite, r.type(0));
+  r.is_like_or_quantised(2, "y", r.type(0));
   r.is(3, "rstd", Access::kWrite, {statistics_type(compute), {r.dim(0, 0)}});
   const double eps = r.op().attributes.value;
   r.require(eps > 0 && std::isfinite(eps), "value (eps) must be above 0");
@@ -80,9 +80,10 @@ void check_matmul(OperandRules& r) {
     r.access(i, i == 0 ? "a" : "b", Access::kRead);
     r.has_rank(i, i == 0 ? "a" : "b", 2);
   }
-  r.has_float(0, "a");
+  const DType compute = is_quantised(r.type(0).dtype) ? DType::kBf16 : r.type(0).dtype;
+  if (compute == r.type(0).dtype) r.has_float(0, "a");
   r.has_dtype(1, "b", r.type(0).dtype);
-  r.has_float_like(2, "c", r.type(0).dtype);
+  r.has_float_like(2, "c", compute);
   r.require(r.op().operands[2].access != Access::kRead, "c (operand 2) has access read, expected write or accumulate");
   const Dim m = r.dim(0, form == MatmulForm::kTN ? 1 : 0);
   const Dim k = r.dim(0, form == MatmulForm::kTN ? 0 : 1);
@@ -90,7 +91,7 @@ void check_matmul(OperandRules& r) {
   r.has_shape(1, "b", form == MatmulForm::kNT ? Shape{n, k} : Shape{k, n});
   r.has_shape(2, "c", {m, n});
   if (r.op().operands.size() < 4) return;
-  r.is(3, "bias", Access::kRead, {r.type(0).dtype, {n}});
+  r.is(3, "bias", Access::kRead, {compute, {n}});
   r.require(r.op().operands[2].access == Access::kWrite, "a bias goes with a result that is written");
 }
 

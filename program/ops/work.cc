@@ -56,7 +56,7 @@ std::int64_t positions_bytes(const Op& op, std::span<const TensorType> types, st
 // An embedding touches one row of its table per token, at most all of them; Adam as many elements as it has moments; a
 // sum of squares over the own part that part.
 std::int64_t touched_bytes(const Op& op, std::span<const TensorType> types, std::size_t i) {
-  const bool in_part = op.kind == OpKind::kSumSquares || op.kind == OpKind::kAllReduce;
+  const bool in_part = op.kind == OpKind::kSumSquares || op.kind == OpKind::kAllReduce || op.kind == OpKind::kUnscale;
   if (in_part && i == 0 && op.attributes.count > 0) return types[0].bytes() / op.attributes.count;
   if (op.kind == OpKind::kAdam && i != 1) return types[2].shape.elements() * size_of(types[i].dtype);
   if (is_attention_matmul(op.kind)) return attention_bytes(op, types, i);

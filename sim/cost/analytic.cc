@@ -144,7 +144,19 @@ double AnalyticCostModel::peak_of(DType dtype) const {
   const topology::DeviceSpec& device = cluster().node.device;
   // Double precision exists for finite differences of kernels only; it is taken at half the fp32 rate.
   if (dtype == DType::kF64) return device.peak_fp32.value / 2;
-  return dtype == DType::kBf16 ? device.peak_bf16.value : device.peak_fp32.value;
+  if (dtype == DType::kNvF4) return device.peak_fp4.value;
+  if (program::is_quantised(dtype)) return device.peak_fp8.value;
+  const bool half = dtype == DType::kBf16 || dtype == DType::kF16;
+  return half ? device.peak_bf16.value : device.peak_fp32.value;
+}
+
+MatmulRate AnalyticCostModel::matmul_rate(DType dtype) const {
+  const Calibration& c = calibration_;
+  const bool narrow = dtype == DType::kF8 || dtype == DType::kF8Block || dtype == DType::kMxF8;
+  if (dtype == DType::kF8Block && c.matmul_fp8_block) return *c.matmul_fp8_block;
+  if (narrow && c.matmul_fp8) return *c.matmul_fp8;
+  const bool wide = dtype == DType::kF32 || dtype == DType::kF64;
+  return {wide ? c.matmul_fp32 : c.matmul_bf16, c.matmul_k_half};
 }
 
 double AnalyticCostModel::memory_rate(const Speed& speed) const {
@@ -154,9 +166,9 @@ double AnalyticCostModel::memory_rate(const Speed& speed) const {
 double AnalyticCostModel::matmul_seconds(const Op& op, std::span<const TensorType> operands, const Speed& speed) const {
   const program::Work work = program::work_of(op, operands);
   const DType dtype = operands[0].dtype;
-  const double efficiency = dtype == DType::kBf16 ? calibration_.matmul_bf16 : calibration_.matmul_fp32;
-  const double ramp = 1 + calibration_.matmul_k_half / static_cast<double>(std::max<std::int64_t>(1, work.k));
-  const double arithmetic = work.flops.count * ramp / (peak_of(dtype) * efficiency);
+  const MatmulRate rate = matmul_rate(dtype);
+  const double ramp = 1 + rate.k_half / static_cast<double>(std::max<std::int64_t>(1, work.k));
+  const double arithmetic = work.flops.count * ramp / (peak_of(dtype) * rate.efficiency);
   const double bytes = count_of(work.read + work.written);
   const double memory = bytes / (calibration_.matmul_memory * memory_rate(speed));
   return std::sqrt(std::sqrt(fourth_power(arithmetic) + fourth_power(memory)));

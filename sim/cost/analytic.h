@@ -79,6 +79,7 @@ class AnalyticCostModel : public CostModel {
   double copy_seconds(double bytes) const;
   double memory_share(program::OpKind kind) const;
   double peak_of(program::DType dtype) const;
+  MatmulRate matmul_rate(program::DType dtype) const;
 
   topology::Network network_;
   Calibration calibration_;

@@ -3,6 +3,7 @@
 // step.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,12 @@ struct CalibrationConstant {
   std::string source;
 };
 
+// A long matmul of K reduced elements reaches efficiency * K / (K + k_half) of the peak.
+struct MatmulRate {
+  double efficiency = 1;
+  double k_half = 0;
+};
+
 struct Calibration {
   std::string name;
   std::string stack;
@@ -58,8 +65,10 @@ struct Calibration {
 
   double matmul_bf16 = 1;  // asymptotic share of the peak rate
   double matmul_fp32 = 1;
-  double matmul_k_half = 0;  // K at which a long matmul reaches half of it
-  double matmul_memory = 1;  // share of the memory rate that its operands reach
+  double matmul_k_half = 0;                    // K at which a long matmul reaches half of it
+  std::optional<MatmulRate> matmul_fp8;        // of 8-bit operands; none: as bf16
+  std::optional<MatmulRate> matmul_fp8_block;  // with a scale for each 128 elements; none: as matmul_fp8
+  double matmul_memory = 1;                    // share of the memory rate that its operands reach
   AttentionConstants attention_forward;
   AttentionConstants attention_backward;
 

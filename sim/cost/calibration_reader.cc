@@ -58,11 +58,16 @@ void list_constants(const Message& message, const std::string& prefix, const std
   }
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor* field = message.GetDescriptor()->field(i);
-    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE || !reflection.HasField(message, field)) continue;
     const std::string name(field->name());
     list_constants(reflection.GetMessage(message, field), prefix.empty() ? name : prefix + "." + name, given,
                    constants);
   }
+}
+
+std::optional<MatmulRate> rate_of(bool stated, const proto::Fraction& efficiency, const proto::Number& k_half) {
+  if (!stated) return std::nullopt;
+  return MatmulRate{efficiency.value(), k_half.value()};
 }
 
 Calibration calibration_of(const proto::Calibration& m) {
@@ -74,6 +79,8 @@ Calibration calibration_of(const proto::Calibration& m) {
   c.matmul_fp32 = m.matmul().fp32().value();
   c.matmul_k_half = m.matmul().k_half().value();
   c.matmul_memory = m.matmul().memory().value();
+  c.matmul_fp8 = rate_of(m.matmul().has_fp8(), m.matmul().fp8(), m.matmul().fp8_k_half());
+  c.matmul_fp8_block = rate_of(m.matmul().has_fp8_block(), m.matmul().fp8_block(), m.matmul().fp8_block_k_half());
   c.attention_forward = attention_of(m.attention().forward());
   c.attention_backward = attention_of(m.attention().backward());
   c.elementwise = m.memory().elementwise().value();

@@ -49,6 +49,8 @@ class Buffer {
         return write(i, static_cast<std::int32_t>(value));
       case DType::kU8:
         return write(i, static_cast<std::uint8_t>(value));
+      default:
+        FAIL() << "no kernel computes in type " << static_cast<int>(type_.dtype);
     }
   }
   double at(std::int64_t i) const {
@@ -63,6 +65,8 @@ class Buffer {
         return read<std::int32_t>(i);
       case DType::kU8:
         return read<std::uint8_t>(i);
+      default:
+        break;
     }
     return 0;
   }

@@ -44,11 +44,16 @@ TEST(CheckOperands, RefusesAnotherNumberOfOperands) {
     more.op.operands.push_back({false, 0, Access::kRead});
     more.types.push_back(testing::f32({1}));
     EXPECT_NE(check_operands(more.op, more.types), "") << s.op.name;
-    // Optional last operands: the residual of a norm's backward, the weight of adam, the bias before an activation.
-    const std::set<OpKind> optional = {
-        OpKind::kRmsNormBackwardInput, OpKind::kLayerNormBackwardInput, OpKind::kAdam,
-        OpKind::kGeluForward,          OpKind::kGeluBackward,           OpKind::kSquaredReluForward,
-        OpKind::kSquaredReluBackward};
+    // Optional last operands: the residual of a norm's backward, the weight of adam, the bias before an activation, the
+    // largest magnitude of what is quantised.
+    const std::set<OpKind> optional = {OpKind::kRmsNormBackwardInput,
+                                       OpKind::kLayerNormBackwardInput,
+                                       OpKind::kAdam,
+                                       OpKind::kGeluForward,
+                                       OpKind::kGeluBackward,
+                                       OpKind::kSquaredReluForward,
+                                       OpKind::kSquaredReluBackward,
+                                       OpKind::kQuantise};
     const bool last_is_optional = optional.contains(s.op.kind);
     if (s.types.empty()) continue;
     SampleOp fewer = s;
@@ -77,6 +82,7 @@ TEST(CheckOperands, RefusesAnotherShapeOfAnyOperand) {
                                 OpKind::kReceive,  OpKind::kExchange,  OpKind::kHostRead};
   // Sums of squares and embedding tables: one operand's size is free.
   const std::set<Place> free = {{OpKind::kSumSquares, 0},
+                                {OpKind::kAbsMax, 0},
                                 {OpKind::kCrossEntropyMax, 0},
                                 {OpKind::kCrossEntropySum, 0},
                                 {OpKind::kCrossEntropyBackward, 3}};
@@ -163,6 +169,54 @@ TEST(CheckOperands, LetsAMatmulAddABias) {
   EXPECT_NE(check_operands(s.op, s.types), "");
   s.types[3] = bf16({3});
   s.op.operands[2].access = Access::kAccumulate;
+  EXPECT_NE(check_operands(s.op, s.types), "");
+}
+
+// Operands of 8 or 4 bits agree, and give bf16 or f32; other ops do not take them.
+TEST(CheckOperands, LetsAMatmulReadQuantisedOperands) {
+  for (const DType narrow : {DType::kF8, DType::kF8Block, DType::kMxF8, DType::kNvF4}) {
+    SampleOp s = testing::sample(OpKind::kMatmul, {{Access::kRead, {narrow, {2, 5}}},
+                                                   {Access::kRead, {narrow, {3, 5}}},
+                                                   {Access::kWrite, testing::bf16({2, 3})}});
+    EXPECT_EQ(check_operands(s.op, s.types), "");
+    s.types[2].dtype = DType::kF32;
+    EXPECT_EQ(check_operands(s.op, s.types), "");
+    s.types[2].dtype = narrow;
+    EXPECT_NE(check_operands(s.op, s.types), "");
+    s.types = {testing::bf16({2, 5}), {narrow, {3, 5}}, testing::bf16({2, 3})};
+    EXPECT_NE(check_operands(s.op, s.types), "");
+    EXPECT_FALSE(passes(OpKind::kAdd, [&](SampleOp& add) {
+      for (TensorType& t : add.types) t.dtype = narrow;
+    }));
+  }
+}
+
+// A norm may write 8 bits with one scale, no others.
+TEST(CheckOperands, LetsANormQuantise) {
+  for (const OpKind kind : {OpKind::kRmsNormForward, OpKind::kLayerNormForward}) {
+    const std::size_t y = kind == OpKind::kRmsNormForward ? 2 : 3;
+    EXPECT_TRUE(passes(kind, [&](SampleOp& s) { s.types[y].dtype = DType::kF8; }));
+    EXPECT_FALSE(passes(kind, [&](SampleOp& s) { s.types[y].dtype = DType::kMxF8; }));
+  }
+}
+
+TEST(CheckOperands, UnscalesInPlaceOrIntoACopyOfOnePart) {
+  SampleOp s = testing::sample(OpKind::kUnscale,
+                               {{Access::kAccumulate, testing::f32({24})}, {Access::kAccumulate, testing::f32({1})}});
+  EXPECT_NE(check_operands(s.op, s.types), "");  // no factor
+  s.op.attributes.value = 1;
+  EXPECT_EQ(check_operands(s.op, s.types), "");
+  s.op.attributes.count = 4;
+  EXPECT_NE(check_operands(s.op, s.types), "");  // whose part
+  s.op.index_role = RoleId(0);
+  EXPECT_EQ(check_operands(s.op, s.types), "");
+  s = testing::sample(OpKind::kUnscale, {{Access::kRead, testing::bf16({24})},
+                                         {Access::kWrite, testing::f32({6})},
+                                         {Access::kAccumulate, testing::f32({1})}});
+  s.op.attributes = {.count = 4, .value = 1};
+  s.op.index_role = RoleId(0);
+  EXPECT_EQ(check_operands(s.op, s.types), "");
+  s.types[1] = testing::f32({8});
   EXPECT_NE(check_operands(s.op, s.types), "");
 }
 

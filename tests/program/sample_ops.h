@@ -36,6 +36,7 @@ inline TensorType bf16(Shape s) { return {DType::kBf16, s}; }
 inline TensorType f32(Shape s) { return {DType::kF32, s}; }
 inline TensorType i32(Shape s) { return {DType::kI32, s}; }
 inline TensorType u8(Shape s) { return {DType::kU8, s}; }
+inline TensorType f8(Shape s) { return {DType::kF8, s}; }
 
 inline std::vector<SampleOp> layer_samples() {
   std::vector<SampleOp> all;
@@ -223,12 +224,25 @@ inline std::vector<SampleOp> other_samples() {
   return all;
 }
 
+// Of 8 bits, and of fp16's loss scale.
+inline std::vector<SampleOp> quantised_samples() {
+  const TensorType one = f32({1});
+  std::vector<SampleOp> all = {
+      sample(OpKind::kQuantise, {{R, bf16({4, 6})}, {W, f8({4, 6})}, {W, f8({6, 4})}, {R, one}}),
+      sample(OpKind::kAbsMax, {{R, bf16({4, 6})}, {W, one}}),
+      sample(OpKind::kTranspose, {{R, f8({4, 6})}, {W, f8({6, 4})}}),
+      sample(OpKind::kUnscale, {{R, bf16({4, 6})}, {W, f32({4, 6})}, {A, one}})};
+  all.back().op.attributes.value = 0.5;
+  return all;
+}
+
 inline std::vector<SampleOp> all_samples() {
   std::vector<SampleOp> all = layer_samples();
   for (SampleOp& s : part_samples()) all.push_back(std::move(s));
   for (SampleOp& s : qk_norm_samples()) all.push_back(std::move(s));
   for (SampleOp& s : gpt_samples()) all.push_back(std::move(s));
   for (SampleOp& s : other_samples()) all.push_back(std::move(s));
+  for (SampleOp& s : quantised_samples()) all.push_back(std::move(s));
   return all;
 }
 

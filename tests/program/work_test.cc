@@ -43,6 +43,30 @@ TEST(WorkOf, CountsTheWeightGradientsReductionOverTokens) {
   EXPECT_EQ(w.written.count, 24);
 }
 
+// [4, 6] bf16 is 48 B; 24 elements of 8 bits 24 B; an f32 4 B.
+TEST(WorkOf, CountsQuantisation) {
+  const Work quantise = work(OpKind::kQuantise);
+  EXPECT_EQ(quantise.read.count, 48 + 4);
+  EXPECT_EQ(quantise.written.count, 24 + 24);
+  EXPECT_EQ(quantise.flops.count, 0);
+  EXPECT_EQ(work(OpKind::kAbsMax).read.count, 48);
+  EXPECT_EQ(work(OpKind::kTranspose).read.count, 24);
+  EXPECT_EQ(work(OpKind::kTranspose).written.count, 24);
+  EXPECT_EQ(work(OpKind::kUnscale).read.count, 48 + 4);
+  EXPECT_EQ(work(OpKind::kUnscale).written.count, 96 + 4);
+}
+
+// Blocks of 128 elements with 4 bytes of scale, of 32 with one, of 16 half bytes with one; a begun block is whole.
+TEST(TensorTypes, CountTheScalesOfBlocks) {
+  const auto bytes = [](DType t, std::int64_t n) { return TensorType{t, {n}}.bytes(); };
+  EXPECT_EQ(bytes(DType::kF8, 256), 256);
+  EXPECT_EQ(bytes(DType::kF8Block, 256), 2 * 132);
+  EXPECT_EQ(bytes(DType::kMxF8, 256), 8 * 33);
+  EXPECT_EQ(bytes(DType::kNvF4, 256), 16 * 9);
+  EXPECT_EQ(bytes(DType::kMxF8, 33), 2 * 33);
+  EXPECT_EQ(bytes(DType::kF16, 3), 6);
+}
+
 TEST(WorkOf, CountsCausalAttention) {
   // T 4 in 2 sequences of s = 2; 2 heads of 2: forward 2*T*s*heads*head_dim = 2*4*2*4 = 64 FLOP, backward 160.
   EXPECT_EQ(work(OpKind::kAttentionForward).flops.count, 64);

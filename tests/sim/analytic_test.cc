@@ -91,6 +91,33 @@ TEST(AnalyticCost, MatmulInFp32UsesTheFp32Peak) {
   EXPECT_NEAR(static_cast<double>(model().local_cost(op, types, 0).time.ps), 161'003'999.9, 2);
 }
 
+// 1000^3 of 8 bits at a peak of 2 PFLOP/s: without constants of their own the shares of bf16, 2e9 x 2 / (0.5 x 2e15) =
+// 4 us; 4e6 B / 0.75e12 = 5.333333 us; (4^4 + 5.333333^4)^(1/4) = 5.712763 us and the gap. With 0.8 and 3000 2e9 x 4 /
+// (0.8 x 2e15) = 5 us: 6.153806 us. 4 bits at 4 PFLOP/s by the shares of bf16: 2 us; 2 x 562,500 B and 2e6 B, 4.166667
+// us: 4.220895 us.
+TEST(AnalyticCost, QuantisedMatmulsUseTheirPeak) {
+  topology::Cluster cluster = small_cluster();
+  cluster.node.device.peak_fp8 = FlopsPerSecond(2e15);
+  cluster.node.device.peak_fp4 = FlopsPerSecond(4e15);
+  Calibration constants = round_constants();
+  const auto time = [&](DType narrow) {
+    const std::array<TensorType, 3> types{
+        {{narrow, {1000, 1000}}, {narrow, {1000, 1000}}, {DType::kBf16, {1000, 1000}}}};
+    const AnalyticCostModel model(cluster, constants);
+    return static_cast<double>(model.local_cost(make_op(OpKind::kMatmul, {kR, kR, kW}), types, 0).time.ps);
+  };
+  EXPECT_NEAR(time(DType::kF8), 6712763.1, 1);
+  EXPECT_NEAR(time(DType::kNvF4), 5220894.8, 1);
+  constants.matmul_fp8 = MatmulRate{0.8, 3000};
+  EXPECT_NEAR(time(DType::kF8), 7153806.4, 1);
+  EXPECT_NEAR(time(DType::kNvF4), 5220894.8, 1);
+  // Blocks go by the constants of 8 bits until they have their own.
+  const double blocks = time(DType::kF8Block);
+  EXPECT_GT(blocks, time(DType::kF8));  // 132 bytes for 128
+  constants.matmul_fp8_block = MatmulRate{0.4, 3000};
+  EXPECT_GT(time(DType::kF8Block), blocks);
+}
+
 TEST(AnalyticCost, AttentionSaturatesInHeadDimensionSequenceAndTiles) {
   // 4096 rows of 2 sequences of 2048; 4 heads of 128 in 16 tiles each, 128 tiles. FLOPs 2 x 4096 x 2048 x 512 =
   // 8,589,934,592. S = 2048/2, so each of the three factors is 2: 8 x 8.589934592e9 / (0.5 x 1e15) = 137.438953 us,
