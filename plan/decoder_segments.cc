@@ -318,7 +318,8 @@ DecoderSegments build_decoder_segments(program::ProgramBuilder& b, const Roles& 
   d.head_norm = build_norm(c, "head", NormSite::kHead);
   const bool plain = has_plain_layers(s);
   if (plain) build_projections_in(c, d.plain);
-  d.logits = build_column(c, "head", "logits", x.vocab, {}, ColumnBias::kNone);
+  // Megatron-Core's output layer is not one of Transformer Engine's and gathers first.
+  d.logits = build_column(c, "head", "logits", x.vocab, {}, ColumnBias::kNone, InputGather::kWhole);
   d.attention = x.context > 1 ? build_context_attention(c) : build_attention(c);
   d.activation = build_activation(c);
   if (plain) build_projections_out(c, d.plain);

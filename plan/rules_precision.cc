@@ -102,6 +102,13 @@ void check_recomputed_inputs(RuleContext& c) {
             {"fp8_recipe: tensorwise", "recompute: full, or selective[core_attn]"});
 }
 
+// Transformer Engine's user buffers carry 8 bits too; the chunks here carry what matmuls read without a recipe.
+void check_chunks(RuleContext& c) {
+  if (!c.plan.overlap_tp_comm) return;
+  c.violate("plan.overlap.tp_comm", "tp_comm of " + std::string(to_string(c.scenario.training.recipe)) + " operands",
+            {"tp_comm: false", "compute: bf16"}, ErrorKind::kUnsupported);
+}
+
 }  // namespace
 
 void check_precision_rules(RuleContext& c) {
@@ -113,6 +120,7 @@ void check_precision_rules(RuleContext& c) {
   check_device(c);
   check_sizes(c);
   check_recomputed_inputs(c);
+  check_chunks(c);
 }
 
 }  // namespace stepcast::plan
