@@ -167,7 +167,10 @@ double AnalyticCostModel::attention_seconds(const Op& op, std::span<const Tensor
   const program::Attributes& a = op.attributes;
   // The causal mask halves the mean number of keys a query sees.
   const double sequence = static_cast<double>(operands[at.keys].shape.extent(0)) / static_cast<double>(a.batch) / 2;
-  const double parallel = static_cast<double>(a.heads) * static_cast<double>(a.batch);
+  const double queries = static_cast<double>(qkv.shape.extent(0)) / static_cast<double>(a.batch);
+  const double tokens = calibration_.attention_heads_tokens;
+  const double parallel =
+      static_cast<double>(a.heads) * static_cast<double>(a.batch) * (tokens > 0 ? queries / tokens : 1);
   const double slowdown = (1 + c.head_dim_half / static_cast<double>(a.head_dim)) * (1 + c.sequence_half / sequence) *
                           (1 + calibration_.attention_heads_half / parallel);
   return program::work_of(op, operands).flops.count * slowdown / (peak_of(qkv.dtype) * c.efficiency);

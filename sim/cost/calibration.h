@@ -11,7 +11,8 @@
 namespace stepcast::sim {
 
 // One pass of fused attention: rate = peak * efficiency * hd/(hd + head_dim_half) * S/(S + sequence_half) * n/(n +
-// heads_half).
+// heads_half), n = heads x sequences x query positions / heads_tokens: a device is filled by blocks of queries. With
+// heads_tokens 0 positions do not count.
 struct AttentionConstants {
   double efficiency = 1;
   double head_dim_half = 0;  // elements
@@ -61,7 +62,8 @@ struct Calibration {
   double matmul_memory = 1;  // share of the memory rate that its operands reach
   AttentionConstants attention_forward;
   AttentionConstants attention_backward;
-  double attention_heads_half = 0;  // heads x sequences
+  double attention_heads_half = 0;    // heads x sequences
+  double attention_heads_tokens = 0;  // query positions of a sequence that counts once there
 
   // Shares of the memory rate, by kind of kernel.
   double elementwise = 1;

@@ -76,6 +76,7 @@ Calibration calibration_of(const proto::Calibration& m) {
   c.attention_forward = attention_of(m.attention().forward());
   c.attention_backward = attention_of(m.attention().backward());
   c.attention_heads_half = m.attention().heads_half().value();
+  c.attention_heads_tokens = m.attention().heads_tokens().value();
   c.elementwise = m.memory().elementwise().value();
   c.norm = m.memory().norm().value();
   c.activation = m.memory().activation().value();

@@ -8,6 +8,8 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "program/ops/rules.h"
+#include "tests/sim/shipped_calibration.h"
 
 namespace stepcast::sim {
 namespace {
@@ -108,6 +110,49 @@ TEST(AnalyticCost, AttentionSaturatesInHeadDimensionSequenceAndHeads) {
   op.operands = make_op(OpKind::kZeroFill, {kR, kR, kR, kR, kW}).operands;
   const std::array<TensorType, 5> backward{{types[1], types[0], types[1], types[2], types[0]}};
   EXPECT_NEAR(static_cast<double>(model().local_cost(op, backward, 0).time.ps), 688'194'767.4, 1);
+}
+
+Op attention_forward(std::int32_t heads, std::int64_t batch) {
+  Op op = make_op(OpKind::kAttentionForward, {kR, kW, kW});
+  op.attributes.heads = heads;
+  op.attributes.kv_heads = heads;
+  op.attributes.head_dim = 128;
+  op.attributes.batch = batch;
+  return op;
+}
+
+std::array<TensorType, 3> attention_operands(std::int64_t rows, std::int64_t heads) {
+  return {{{DType::kBf16, {rows, 3 * heads * 128}}, {DType::kBf16, {rows, heads * 128}}, {DType::kF32, {rows, heads}}}};
+}
+
+TEST(AnalyticCost, LongSequencesFillADeviceAsMoreHeadsDo) {
+  // As above with sequences that count twice: 4 heads of 2 sequences of 2048 = 2 x 1024 are 16, and the last factor is
+  // 1 + 8/16: 137.438953 us x 1.5/2, plus 1 us.
+  Calibration constants = round_constants();
+  constants.attention_heads_tokens = 1024;
+  const AnalyticCostModel m(small_cluster(), constants);
+  EXPECT_NEAR(static_cast<double>(m.local_cost(attention_forward(4, 2), attention_operands(4096, 4), 0).time.ps),
+              104'079'215.1, 1);
+}
+
+// Forward attention of 8 and 16 heads, head dimension 128, as shares of peak with causal FLOPs (half of the source's):
+// MooreThreads/SimuMax@4dcaae5, configs/system/b200_bf16_ceperm.json. Two of the figures at 131,072 tokens are below
+// those at 32,768, which no form of the model has.
+TEST(AnalyticCost, B200RunsFewHeadsOfLongSequencesAsFastAsMany) {
+  const AnalyticCostModel m(small_cluster(), testing::shipped_calibration("b200-default"));
+  struct Row {
+    std::int32_t heads;
+    std::int64_t tokens;
+    double measured;
+  };
+  for (const Row& row : {Row{8, 4096, 0.155}, Row{16, 4096, 0.289}, Row{8, 32'768, 0.601}, Row{16, 32'768, 0.583},
+                         Row{8, 131'072, 0.501}, Row{16, 131'072, 0.494}}) {
+    const std::array<TensorType, 3> types = attention_operands(row.tokens, row.heads);
+    const Op op = attention_forward(row.heads, 1);
+    const double seconds = m.local_cost(op, types, 0).time.seconds();
+    const double share = program::work_of(op, types).flops.count / seconds / 1e15;
+    EXPECT_NEAR(share / row.measured, 1, 0.35) << row.heads << " heads of " << row.tokens;
+  }
 }
 
 // The scores of the same heads, materialised: 2 x 4096 x 2048 x 512 = 8.589934592e9 FLOP, reduced over 128 channels:
