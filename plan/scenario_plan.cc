@@ -134,11 +134,21 @@ class PlanResolver {
     const std::string params = given.has_params() ? given.params() : casts ? "fp32" : compute;
     draft_.record("training.precision.params", params, casts ? default_ : "derived: as compute");
     scenario_.training.fp32_shards = params == "fp32" && compute == "bf16" && plan_.zero == 3;
+    if (scenario_.training.fp32_shards) say_no_master();
     resolve_reduction();
     if (params == compute || scenario_.training.fp32_shards) return;
     draft_.violate("training.precision.params", "parameters in " + params + " with compute in " + compute,
                    {"supported: params: " + compute, "zero 3, where fp32 shards are cast as they are gathered"},
                    ErrorKind::kUnsupported);
+  }
+
+  // Precision is resolved before the sharding that makes the parameters their own master copy.
+  void say_no_master() {
+    for (ConfigValue& value : draft_.read.values) {
+      if (value.field != "training.optimizer.master" || draft_.given(value.field)) continue;
+      value.value = "none";
+      value.origin = "derived: parameters are fp32";
+    }
   }
 
   // Gradients are summed in the type they are reduced in; those of fp32 shards in fp32, whatever they are reduced in.

@@ -39,6 +39,7 @@ const Default kDefaults[] = {
     {"torchtitan", "plan.zero", "3", "torchtitan default"},
     {"torchtitan", "training.precision.params", "fp32", "torchtitan default"},
     {"torchtitan", "training.precision.compute", "bf16", "default"},
+    {"torchtitan", "training.optimizer.master", "none", "derived: parameters are fp32"},
     {"torchtitan", "plan.sequence_parallel", "true", "derived: tp > 1"},
     {"torchtitan", "model.padded_vocab", "1000", "derived: vocab_pad_to"},
     {"torchtitan", "training.lm_head_loss", "unfused", "torchtitan default"},

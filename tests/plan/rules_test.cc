@@ -200,6 +200,11 @@ TEST(CheckRules, SaysValuesRelationAndWhatWorks) {
   }
 }
 
+// Two ranks share each of 4 key-value heads of 8 columns.
+TEST(CheckRules, LetsMegatronShareKeyValueHeads) {
+  EXPECT_EQ(exit_code_of(kTiny, {"plan.tp=8", "gpus=8", "plan.pp=1", "framework=megatron-core"}), 0);
+}
+
 // Just inside each limit of the interleaved rule: M = 8, P = 2; 8 mod 6 = 2 is P.
 TEST(CheckRules, AcceptsTheEdgesOfTheInterleavedRule) {
   for (const char* group : {"2", "3", "4", "6", "8"}) {
