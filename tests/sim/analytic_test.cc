@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "tests/sim/shipped_calibration.h"
 
 namespace stepcast::sim {
 namespace {
@@ -135,6 +136,30 @@ TEST(AnalyticCost, AttentionSaturatesInHeadDimensionSequenceAndTiles) {
   op.operands = make_op(OpKind::kZeroFill, {kR, kR, kR, kR, kW}).operands;
   const std::array<TensorType, 5> backward{{types[1], types[0], types[1], types[2], types[0]}};
   EXPECT_NEAR(static_cast<double>(model().local_cost(op, backward, 0).time.ps), 688'194'767.4, 1);
+}
+
+// Shares of the peak at head dimension 128, forward (MooreThreads/SimuMax, B200 system file, causal FLOPs halved): what
+// few heads cannot fill at 4,096 tokens, tiles of longer sequences do.
+TEST(AnalyticCost, B200RunsFewHeadsOfLongSequencesAsFastAsMany) {
+  const AnalyticCostModel m(small_cluster(), stepcast::testing::shipped_calibration("b200-default"));
+  struct Row {
+    std::int32_t heads;
+    std::int64_t tokens;
+    double measured;
+  };
+  for (const Row& row : {Row{8, 4096, 0.155}, Row{16, 4096, 0.289}, Row{8, 32'768, 0.601}, Row{16, 32'768, 0.583},
+                         Row{8, 131'072, 0.501}, Row{16, 131'072, 0.494}}) {
+    Op op = make_op(OpKind::kAttentionForward, {kR, kW, kW});
+    op.attributes.heads = op.attributes.kv_heads = row.heads;
+    op.attributes.head_dim = 128;
+    op.attributes.batch = 1;
+    const std::int64_t width = row.heads * op.attributes.head_dim;
+    const std::array<TensorType, 3> types{{{DType::kBf16, {row.tokens, 3 * width}},
+                                           {DType::kBf16, {row.tokens, width}},
+                                           {DType::kF32, {row.tokens, row.heads}}}};
+    const double share = program::work_of(op, types).flops.count / m.local_cost(op, types, 0).time.seconds() / 1e15;
+    EXPECT_NEAR(share / row.measured, 1, 0.35) << row.heads << " heads of " << row.tokens;
+  }
 }
 
 // The scores of the same heads, materialised: 2 x 4096 x 2048 x 512 = 8.589934592e9 FLOP, reduced over 128 channels:
