@@ -30,8 +30,10 @@ struct Replan {
 
 class HardwareChanges {
  public:
-  HardwareChanges(const topology::Cluster& cluster, const sim::Calibration& calibration)
-      : cluster_(cluster), calibration_(calibration) {}
+  HardwareChanges(const plan::Scenario& scenario, const sim::Calibration& calibration)
+      : cluster_(scenario.cluster),
+        calibration_(calibration),
+        quantises_(scenario.training.recipe != plan::MatmulRecipe::kNone) {}
 
   std::vector<Hardware> take() {
     add_kernels();
@@ -46,9 +48,13 @@ class HardwareChanges {
   }
 
   void add_kernels() {
-    Hardware& gemm = add("gemm +10 %", "calibration matmul.bf16 and matmul.fp32 x 1.1");
+    Hardware& gemm = add("gemm +10 %", quantises_ ? "calibration matmul.bf16, .fp32, .fp8 and .fp8_block x 1.1"
+                                                  : "calibration matmul.bf16 and matmul.fp32 x 1.1");
     gemm.calibration.matmul_bf16 *= kFaster;
     gemm.calibration.matmul_fp32 *= kFaster;
+    for (std::optional<sim::MatmulRate>* rate : {&gemm.calibration.matmul_fp8, &gemm.calibration.matmul_fp8_block}) {
+      if (*rate) (*rate)->efficiency *= kFaster;
+    }
     Hardware& attention = add("attention +10 %", "calibration attention.forward and .backward efficiency x 1.1");
     attention.calibration.attention_forward.efficiency *= kFaster;
     attention.calibration.attention_backward.efficiency *= kFaster;
@@ -75,6 +81,7 @@ class HardwareChanges {
 
   const topology::Cluster& cluster_;
   const sim::Calibration& calibration_;
+  bool quantises_ = false;
   std::vector<Hardware> list_;
 };
 
@@ -98,7 +105,7 @@ std::vector<report::Sensitivity> sensitivities(const Prepared& prepared, const c
                                                const report::SimulationReport& answer, bool contention) {
   const sim::SimOptions options{.contention = contention, .record_events = false};
   const plan::Scenario& scenario = prepared.scenario();
-  const std::vector<Hardware> hardware = HardwareChanges(scenario.cluster, calibration).take();
+  const std::vector<Hardware> hardware = HardwareChanges(scenario, calibration).take();
   const std::vector<Replan> replans = replans_of(scenario.plan);
   std::vector<std::optional<report::Sensitivity>> found(hardware.size() + replans.size());
   CalibrationCache calibrations;

@@ -15,8 +15,9 @@ std::optional<PublishedRun> nearest(const plan::Scenario& s, const std::vector<P
   std::tuple<bool, bool, bool, bool> best_score;
   const std::int64_t parameters = models::count_parameters(s.model).total;
   for (const PublishedRun& run : runs) {
-    // Of runs with quantised matmuls only one with the same is near.
-    if (run.precision != precision_of(s) && run.precision != "bf16") continue;
+    // A run with quantised matmuls is near no other.
+    const bool quantised = run.precision == "fp8" || run.precision == "fp4";
+    if (quantised && run.precision != precision_of(s)) continue;
     if (run.parameters != parameters) continue;
     if (run.model != s.model.name || run.gpu != s.cluster.node.device.name) continue;
     const std::tuple score(run.precision == precision_of(s), run.gpus == s.gpus,

@@ -83,9 +83,10 @@ double median(std::vector<double> values) {
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
-// By recipe and calibration, in %: the median of absolute errors.
+// Medians of absolute errors, in %.
 TEST(QuantisedSteps, OfPublishedRuns) {
   std::map<std::string, std::vector<double>> errors;
+  std::map<std::string, std::vector<double>> by_calibration;
   for (const Row& row : quantised_rows()) {
     const double measured = std::stod(row.at("step_time_s"));
     const double predicted = testing::step_seconds(scenario_of(row, precision_of(row)), calibration_of(row));
@@ -95,10 +96,15 @@ TEST(QuantisedSteps, OfPublishedRuns) {
                 row.at("tp").c_str(), row.at("cp").c_str(), row.at("pp").c_str(), row.at("vp").c_str(),
                 row.at("recipe").c_str(), predicted, measured, error);
     errors[calibration_of(row) + " " + row.at("recipe")].push_back(std::abs(error));
+    by_calibration[calibration_of(row)].push_back(std::abs(error));
   }
   for (const auto& [group, values] : errors) {
     std::printf("%-24s %2zu rows, median absolute error %.1f %%\n", group.c_str(), values.size(), median(values));
   }
+  EXPECT_EQ(by_calibration["h100-default"].size(), 29U);
+  EXPECT_LE(median(by_calibration["h100-default"]), 9);
+  EXPECT_EQ(by_calibration["b200-default"].size(), 12U);
+  EXPECT_LE(median(by_calibration["b200-default"]), 10);
 }
 
 // No recipe makes a 70B-like step on H100 slower: its casts cost less than its matmuls save.

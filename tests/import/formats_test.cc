@@ -208,6 +208,23 @@ TEST(MegatronBridgeImport, ReadsOverrides) {
   EXPECT_EQ(a.value("training.precision.fp8_recipe"), "tensorwise");
 }
 
+TEST(MegatronBridgeImport, NamesTheRecipesOfMixedPrecision) {
+  const auto precision = [](const std::string& word, const std::string& field) {
+    const Answer a = import_text("megatron-bridge", "run.sh",
+                                 "python run.py --num_gpus 8 train.global_batch_size=128 model.seq_length=8192 "
+                                 "mixed_precision=" +
+                                     word + "\n",
+                                 on(8, "llama-3.1-8b"));
+    EXPECT_EQ(a.problem_text(), "") << word;
+    return a.value("training.precision." + field);
+  };
+  EXPECT_EQ(precision("bf16_with_fp8_mixed", "fp8_recipe"), "delayed");
+  EXPECT_EQ(precision("bf16_with_fp8_delayed_scaling_mixed", "fp8_recipe"), "delayed");
+  EXPECT_EQ(precision("bf16_with_fp8_subchannel_scaling_mixed", "fp8_recipe"), "blockwise");
+  EXPECT_EQ(precision("bf16_with_mxfp8_mixed", "fp8_recipe"), "mxfp8");
+  EXPECT_EQ(precision("bf16_with_nvfp4_mixed", "compute"), "fp4");
+}
+
 TEST(Import, RefusesAnUnknownFormat) {
   const Answer a = import_text("megatorn", "run.sh", "x\n");
   ASSERT_EQ(a.problems.size(), 1U);

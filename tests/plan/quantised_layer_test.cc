@@ -264,7 +264,7 @@ TEST(QuantisedLayer, EveryRecipeGoesWithEveryPlan) {
                                       MatmulRecipe::kMxfp8, MatmulRecipe::kNvfp4}) {
       for (const char* const architecture : {"sm90", "sm100"}) {
         const program::CheckedProgram p(lower(scenario(recipe, architecture, plan)));
-        EXPECT_GT(sum_of(p.program(), OpKind::kQuantise, {Pass::kForward}, 0, 1).count, 0);
+        EXPECT_GT(sum_of(p.program(), OpKind::kQuantise, {Pass::kForward}, 0, 0).count, 0);
       }
     }
   }

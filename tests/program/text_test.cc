@@ -68,13 +68,14 @@ std::vector<Problem> problems_in(const std::string& lines) {
 }
 
 TEST(Text, SaysFileLineAndWhatWasExpected) {
-  const std::vector<Problem> problems = problems_in("role tp\nsegment \"s\"\n  slot \"x\" f16 [4]\n");
+  const std::vector<Problem> problems = problems_in("role tp\nsegment \"s\"\n  slot \"x\" f12 [4]\n");
   ASSERT_EQ(problems.size(), 2U);  // both lines are reported
   EXPECT_EQ(problems[0].where.file, "p.txt");
   EXPECT_EQ(problems[0].where.line, 3);
   EXPECT_EQ(problems[0].message, "expected a quoted string, found \"tp\"");
   EXPECT_EQ(problems[1].where.line, 5);
-  EXPECT_EQ(problems[1].message, "expected an element type (f32, bf16, f64, i32, u8), found \"f16\"");
+  EXPECT_EQ(problems[1].message,
+            "expected an element type (f32, bf16, f64, i32, u8, f16, f8, f8_block, mxf8, nvf4), found \"f12\"");
 }
 
 TEST(Text, RefusesMalformedLines) {

@@ -148,7 +148,9 @@ TEST(Presets, PeaksAreDense) {
     // FP4 is at least twice FP8 where there is any: on Blackwell.
     const bool blackwell = device.architecture == "sm100" || device.architecture == "sm103";
     EXPECT_EQ(device.peak_fp4.value > 0, blackwell);
-    if (blackwell) EXPECT_GE(device.peak_fp4.value, 2 * device.peak_fp8.value);
+    if (blackwell) {
+      EXPECT_GE(device.peak_fp4.value, 2 * device.peak_fp8.value);
+    }
     if (device.clock == 0) continue;  // H20: its peak is capped by other means than the clock
     ++checked;
     const double peak = device.multiprocessors * flop_per_cycle.at(device.architecture) * device.clock;
