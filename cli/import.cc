@@ -12,7 +12,6 @@
 #include "config/source.h"
 #include "config/text.h"
 #include "plan/scenario_reader.h"
-#include "report/check_output.h"
 #include "report/file.h"
 #include "report/json.h"
 
@@ -41,8 +40,7 @@ constexpr const char* kImportExamples = R"(Examples
   stepcast import deepspeed ds_config.json --model llama-3.1-8b --gpus 16 --set training.sequence_length=4096
 
 Scripts are read, never executed. What a script takes from its environment is asked for by name. What was ignored,
-assumed or contradictory is said on standard error and at the head of the file. Exits as `check` does where the
-scenario is incomplete, breaks a rule or is not supported yet; it is written all the same, to be completed with --set.)";
+assumed or contradictory is said on standard error and at the head of the file, and what check will refuse.)";
 
 imports::ImportRequest request_of(const ImportOptions& options) {
   imports::ImportRequest request;
@@ -74,25 +72,19 @@ Json ignored_json(const imports::Imported& imported) {
   return list;
 }
 
-// What `check` would find wrong, each at the place in the source that says it, and its exit code.
-struct Judgement {
-  std::vector<Problem> problems;
-  int exit_code = 0;
-};
-
-Judgement judge(const imports::Imported& imported) {
+// What `check` would find wrong, each at the place in the source that says it. Throws Error (kInput) for what cannot be
+// read as a scenario at all.
+std::vector<Problem> problems_of(const imports::Imported& imported) {
   config::ScenarioSource source;
   source.search = search_path();
   for (const imports::ImportedValue& value : imported.values) {
     source.settings.push_back({value.field, value.text, value.origin});
   }
   try {
-    const plan::ReadScenario read = plan::read_scenario(source);
-    if (read.violations.empty()) return {};
-    return {read.violations,
-            static_cast<int>(report::only_unsupported(read) ? ErrorKind::kUnsupported : ErrorKind::kSubject)};
+    return plan::read_scenario(source).violations;
   } catch (const Error& error) {
-    return {error.problems(), error.exit_code()};
+    if (error.kind() != ErrorKind::kUnsupported) throw;
+    return error.problems();
   }
 }
 
@@ -132,19 +124,19 @@ void require_format_and_file(const ImportOptions& options) {
 int import(const ImportOptions& options) {
   require_format_and_file(options);
   const imports::Imported imported = imports::import_file(request_of(options));
-  const Judgement judgement = judge(imported);
+  const std::vector<Problem> problems = problems_of(imported);
   if (!options.out.empty()) report::write_file_atomically(options.out, imports::scenario_yaml(imported));
   if (options.json) {
-    print(json_of(imported, judgement.problems));
-    return judgement.exit_code;
+    print(json_of(imported, problems));
+    return 0;
   }
   if (options.out.empty()) print(imports::scenario_yaml(imported));
   std::fputs(imports::import_report(imported).c_str(), stderr);
-  if (!judgement.problems.empty()) {
-    const std::string text = to_text(judgement.problems);
-    std::fprintf(stderr, "\nThe scenario is written, but cannot be used as it is:\n%s\n", text.c_str());
+  if (!problems.empty()) {
+    const std::string text = to_text(problems);
+    std::fprintf(stderr, "\ncheck refuses the scenario as it is:\n%s\n", text.c_str());
   }
-  return judgement.exit_code;
+  return 0;
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ void check_framework(RuleContext& c) {
 }
 
 // The extents of the operands: blocks of scales are whole, and cuBLAS takes 8-bit rows of 16 bytes.
-void check_sizes(RuleContext& c) {
+void check_operand_extents(RuleContext& c) {
   if (c.plan.tp < 1 || c.plan.cp < 1) return;
   const std::int64_t multiple = c.scenario.training.recipe == MatmulRecipe::kMxfp8 ? 32 : 16;
   const models::Architecture& m = c.scenario.model;
@@ -118,7 +118,7 @@ void check_precision_rules(RuleContext& c) {
   if (c.scenario.training.recipe == MatmulRecipe::kNone) return;
   check_framework(c);
   check_device(c);
-  check_sizes(c);
+  check_operand_extents(c);
   check_recomputed_inputs(c);
   check_chunks(c);
 }

@@ -71,8 +71,8 @@ struct Training {
   bool master_weights = true;                       // fp32 copy in the optimizer; false when compute is fp32
   bool fp32_shards = false;                         // ZeRO-3 as FSDP2's mixed precision: parameters are kept and
                                                     // their gradients summed in fp32
-  MatmulRecipe recipe = MatmulRecipe::kNone;  // then compute is bf16, the type of everything else
-  bool first_last_layers_bf16 = false;        // the model's first and last layer without the recipe
+  MatmulRecipe recipe = MatmulRecipe::kNone;        // then compute is bf16, the type of everything else
+  bool first_last_layers_bf16 = false;              // the model's first and last layer without the recipe
   AdamSettings adam;
   HeadLoss head_loss = HeadLoss::kFused;
   double dropout = 0;  // probability, of attention and of what is added to the residual stream

@@ -84,7 +84,7 @@ void check_share_attention(OperandRules& r) {
 }
 
 // Parts [n,T,W] of heads or of shares, and the whole they make: one part, or three of q, k and v.
-void check_parts(OperandRules& r) {
+void check_exchanged_parts(OperandRules& r) {
   const OpKind kind = r.op().kind;
   if (!r.count(2, 4)) return;
   const std::size_t operands = r.op().operands.size();
@@ -148,7 +148,7 @@ void check_context_parallel(OperandRules& r) {
     case OpKind::kHeadsJoin:
     case OpKind::kSharesJoin:
     case OpKind::kSharesSplit:
-      return check_parts(r);
+      return check_exchanged_parts(r);
     case OpKind::kOwnGroup:
     case OpKind::kOwnGroupBackward:
       return check_own_group(r);

@@ -10,14 +10,13 @@
 
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "models/architecture.h"
 #include "plan/scenario_reader.h"
+#include "tests/accuracy/measured_rows.h"
 #include "tests/accuracy/step_seconds.h"
 
 namespace stepcast {
@@ -27,28 +26,11 @@ constexpr double kSequence = 2048;
 constexpr double kVocabulary = 51200;
 constexpr double kPeak = 312e12;
 
-using Row = std::map<std::string, std::string>;  // by column
-
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields;
-  std::istringstream text(line);
-  for (std::string field; std::getline(text, field, ',');) fields.push_back(field);
-  return fields;
-}
+using Row = testing::MeasuredRow;
 
 std::vector<Row> rows_of(const std::string& paper) {
-  std::ifstream file(std::string(STEPCAST_SOURCE_DIR) + "/scenarios/measured/megatron_a100.csv");
-  std::string line;
-  std::getline(file, line);
-  const std::vector<std::string> columns = fields_of(line);
-  std::vector<Row> rows;
-  while (std::getline(file, line)) {
-    const std::vector<std::string> fields = fields_of(line);
-    EXPECT_EQ(fields.size(), columns.size()) << line;
-    Row row;
-    for (std::size_t i = 0; i < std::min(columns.size(), fields.size()); ++i) row[columns[i]] = fields[i];
-    if (row["id"].starts_with(paper)) rows.push_back(row);
-  }
+  std::vector<Row> rows = testing::measured_rows("megatron_a100.csv");
+  std::erase_if(rows, [&](const Row& row) { return !row.at("id").starts_with(paper); });
   return rows;
 }
 

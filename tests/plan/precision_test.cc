@@ -10,7 +10,7 @@
 namespace stepcast::plan {
 namespace {
 
-constexpr const char* kBase = R"(
+constexpr const char* kPrecisionBase = R"(
 framework: megatron-core
 model: llama-3.1-8b
 cluster: hgx-h100
@@ -19,7 +19,9 @@ training: {sequence_length: 4096, global_batch_size: 16}
 plan: {tp: 2}
 )";
 
-Training training(const std::vector<std::string>& settings) { return read_text(kBase, settings).scenario.training; }
+Training training(const std::vector<std::string>& settings) {
+  return read_text(kPrecisionBase, settings).scenario.training;
+}
 
 TEST(Precision, ReadsTheWordsOfTheFormat) {
   using program::DType;
@@ -44,12 +46,12 @@ TEST(Precision, ReadsTheWordsOfTheFormat) {
 }
 
 TEST(Precision, RecordsTheRecipeWithItsOrigin) {
-  const ReadScenario read = read_text(kBase, {"training.precision=fp8"});
+  const ReadScenario read = read_text(kPrecisionBase, {"training.precision=fp8"});
   const ConfigValue* const recipe = find_value(read, "training.precision.fp8_recipe");
   ASSERT_NE(recipe, nullptr);
   EXPECT_EQ(recipe->value, "delayed");
   EXPECT_EQ(recipe->origin, "megatron-core default");
-  EXPECT_EQ(find_value(read_text(kBase), "training.precision.fp8_recipe"), nullptr);
+  EXPECT_EQ(find_value(read_text(kPrecisionBase), "training.precision.fp8_recipe"), nullptr);
 }
 
 struct Refused {
@@ -85,8 +87,8 @@ TEST(Precision, SaysWhatDoesNotGo) {
       {{"training.precision=fp16", "framework=torchtitan"}, 3, "training.precision.compute", "bf16 or fp32"},
       {{"training.precision={compute: bf16, grads: fp16}"}, 4, "training.precision.grads", "gradients in fp16"}};
   for (const Refused& c : cases) {
-    const std::vector<Problem> problems = problems_of(kBase, c.settings);
-    EXPECT_EQ(exit_code_of(kBase, c.settings), c.exit_code) << c.settings[0] << to_text(problems);
+    const std::vector<Problem> problems = problems_of(kPrecisionBase, c.settings);
+    EXPECT_EQ(exit_code_of(kPrecisionBase, c.settings), c.exit_code) << c.settings[0] << to_text(problems);
     bool found = false;
     for (const Problem& p : problems) found |= p.where.field == c.field && p.message.find(c.text) != std::string::npos;
     EXPECT_TRUE(found) << c.text << " in " << to_text(problems);
@@ -103,7 +105,7 @@ TEST(Precision, AcceptsWhatDevicesRead) {
       {"training.precision={compute: fp8, fp8_recipe: blockwise}", "cluster=hgx-b200"},
       {"training.precision=fp16", "cluster=hgx-a100-80"}};
   for (const std::vector<std::string>& settings : cases) {
-    EXPECT_EQ(to_text(problems_of(kBase, settings)), "") << settings[0];
+    EXPECT_EQ(to_text(problems_of(kPrecisionBase, settings)), "") << settings[0];
   }
 }
 

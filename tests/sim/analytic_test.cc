@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "program/ops/rules.h"
 #include "tests/sim/shipped_calibration.h"
 
 namespace stepcast::sim {
