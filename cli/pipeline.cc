@@ -253,6 +253,17 @@ sim::Prediction predict(const Prepared& prepared, const sim::Calibration& calibr
   return prediction;
 }
 
+std::optional<sim::Prediction> predict_within(const Prepared& prepared, const sim::Calibration& calibration,
+                                              const sim::SimOptions& options, std::uint64_t most_ops) {
+  const sim::AnalyticCostModel costs = cost_model(prepared, calibration);
+  const sim::Simulation folded(*prepared.program, costs, true);
+  throw_if_interrupted();
+  if (folded.op_count() > most_ops) return std::nullopt;
+  sim::Prediction prediction = folded.run(options);
+  throw_if_interrupted();
+  return prediction;
+}
+
 Outcome predict_with_what_ifs(const Prepared& prepared, const sim::Calibration& calibration,
                               const sim::SimOptions& options) {
   const plan::Scenario& scenario = prepared.scenario();

@@ -1,7 +1,9 @@
 // From a scenario's source to results: read, judge, lower, check, price, simulate, report. Commands call only this.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +42,9 @@ sim::Calibration find_calibration(const plan::Scenario& scenario, const config::
 
 // Simulates one step.
 sim::Prediction predict(const Prepared& prepared, const sim::Calibration& calibration, const sim::SimOptions& options);
+// Of the folded step, unless it has more than `most_ops` ops.
+std::optional<sim::Prediction> predict_within(const Prepared& prepared, const sim::Calibration& calibration,
+                                              const sim::SimOptions& options, std::uint64_t most_ops);
 
 // One step, and the what-ifs beside it.
 struct Outcome {

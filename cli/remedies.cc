@@ -1,5 +1,6 @@
 // Reads the scenario again with each change, so that what depends on it (dp, layout, schedule) is derived anew and what
-// the user has fixed stays fixed.
+// the user has fixed stays fixed. Changes whose steps take long to simulate (kManyOps) are left out: a dozen of them
+// would keep the answer waiting.
 #include "cli/remedies.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "base/parallel.h"
 #include "cli/interrupt.h"
+#include "cli/long_run.h"
 #include "cli/variants.h"
 
 namespace stepcast::cli {
@@ -61,9 +63,10 @@ std::vector<Change> changes_of(const plan::Scenario& s) {
   const plan::Plan& p = s.plan;
   std::vector<Change> changes = recompute_changes(p);
   if (p.schedule == plan::ScheduleKind::kGpipe) changes.push_back({"plan.schedule", {"1f1b"}});
-  // Tensor parallelism beyond a node is slow, pipelines deeper than the model are empty.
+  // Tensor parallelism beyond a node is slow, and so is a ring of keys over many nodes, to run and to check; pipelines
+  // deeper than the model are empty.
   changes.push_back({"plan.tp", larger_divisors(s.gpus / p.pp, p.tp, s.cluster.node.devices)});
-  changes.push_back({"plan.cp", larger_divisors(s.gpus / p.pp / p.tp, p.cp, s.gpus)});
+  changes.push_back({"plan.cp", larger_divisors(s.gpus / p.pp / p.tp, p.cp, s.cluster.node.devices)});
   changes.push_back({"plan.pp", larger_divisors(s.gpus / p.tp, p.pp, s.model.layers)});
   if (p.vp > 1) changes.push_back({"plan.vp", {"1"}});
   if (p.tp > 1 && !p.sequence_parallel) changes.push_back({"plan.sequence_parallel", {"true"}});
@@ -96,7 +99,7 @@ class Trial {
   std::optional<report::Remedy> simulated(const std::string& field, const std::string& value) {
     config::ScenarioSource source = source_;
     source.settings.push_back(config::parse_setting(field + "=" + value));
-    const VariantAnswer answer = answer_variant(source, calibrations_, options_);
+    const VariantAnswer answer = answer_variant(source, calibrations_, options_, kManyOps);
     if (!answer.report) return std::nullopt;
     const report::MemoryReport& m = answer.report->memory;
     report::Remedy remedy{.setting = field + "=" + value,

@@ -29,7 +29,7 @@ constexpr std::array<Flag, 20> kFlags = {{
      "megatron-core, torchtitan, nanotron, deepspeed or plain: defaults and validity rules"},
     {"--seq", "training.sequence_length", "tokens per sequence"},
     {"--gbs", "training.global_batch_size", "sequences per step"},
-    {"--precision", "training.precision", "bf16 or fp32"},
+    {"--precision", "training.precision", "bf16, fp32, fp16, fp8, mxfp8 or nvfp4"},
     {"--tp", "plan.tp", "tensor parallel degree"},
     {"--cp", "plan.cp", "context parallel degree"},
     {"--pp", "plan.pp", "pipeline parallel degree"},

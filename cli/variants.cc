@@ -15,7 +15,7 @@ sim::Calibration CalibrationCache::find(const plan::Scenario& scenario, const co
 }
 
 VariantAnswer answer_variant(const config::ScenarioSource& source, CalibrationCache& calibrations,
-                             const sim::SimOptions& options) {
+                             const sim::SimOptions& options, std::uint64_t most_ops) {
   throw_if_interrupted();
   VariantAnswer answer;
   try {
@@ -26,7 +26,9 @@ VariantAnswer answer_variant(const config::ScenarioSource& source, CalibrationCa
     const sim::Calibration calibration = calibrations.find(prepared.scenario(), source);
     Outcome outcome;
     outcome.contention = options.contention;
-    outcome.prediction = predict(prepared, calibration, options);
+    std::optional<sim::Prediction> prediction = predict_within(prepared, calibration, options, most_ops);
+    if (!prediction) return answer;
+    outcome.prediction = *std::move(prediction);
     answer.report = bare_report_of(prepared, calibration, outcome);
   } catch (const Error& error) {
     answer.problems = error.problems();

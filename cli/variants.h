@@ -1,6 +1,8 @@
 // One scenario in many settings: what `simulate` would say of each, without its what-ifs.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -35,8 +37,10 @@ struct VariantAnswer {
   std::vector<std::string> notes;  // of the reader
 };
 
-// Errors of the user become problems. Throws Interrupted.
+// Errors of the user become problems. No answer and no problems where a folded step has more than `most_ops` ops.
+// Throws Interrupted.
 VariantAnswer answer_variant(const config::ScenarioSource& source, CalibrationCache& calibrations,
-                             const sim::SimOptions& options = {.record_events = false});
+                             const sim::SimOptions& options = {.record_events = false},
+                             std::uint64_t most_ops = std::numeric_limits<std::uint64_t>::max());
 
 }  // namespace stepcast::cli

@@ -52,7 +52,9 @@ void check_device(RuleContext& c) {
   }
   if (device_reads(c, recipe) && (fp4 ? device.peak_fp4 : device.peak_fp8).value > 0) return;
   if (device.peak_fp8.value <= 0) {
-    c.violate(kCompute, device_text(c) + " has no fp8 tensor cores", {"compute: bf16", "a cluster such as hgx-h100"});
+    const bool blackwell = fp4 || recipe == MatmulRecipe::kMxfp8;
+    c.violate(kCompute, device_text(c) + " has no fp8 tensor cores",
+              {"compute: bf16", blackwell ? "a cluster such as hgx-b200" : "a cluster such as hgx-h100"});
     return;
   }
   const std::string what(to_string(recipe));
@@ -105,7 +107,8 @@ void check_recomputed_inputs(RuleContext& c) {
 // Transformer Engine's user buffers carry 8 bits too; the chunks here carry what matmuls read without a recipe.
 void check_chunks(RuleContext& c) {
   if (!c.plan.overlap_tp_comm) return;
-  c.violate("plan.overlap.tp_comm", "tp_comm of " + std::string(to_string(c.scenario.training.recipe)) + " operands",
+  c.violate("plan.overlap.tp_comm",
+            "tp_comm with fp8 or fp4 matmuls (" + std::string(to_string(c.scenario.training.recipe)) + ")",
             {"tp_comm: false", "compute: bf16"}, ErrorKind::kUnsupported);
 }
 

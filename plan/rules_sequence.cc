@@ -1,4 +1,5 @@
 // Rules of splitting a sequence: context parallelism, sequence parallelism and its communication beside matmuls.
+#include <algorithm>
 #include <utility>
 
 #include "plan/rule_context.h"
@@ -77,10 +78,12 @@ void check_sequence_parallel(RuleContext& c) {
 }
 
 // Megatron-LM's validate_args asserts sequence parallelism for --tp-comm-overlap; without it nothing is split over tp
-// that could travel in parts.
+// that could travel in parts. Transformer Engine's user buffers are mapped into the peers of an NVLink domain.
 void check_tensor_overlap(RuleContext& c) {
   if (!c.plan.overlap_tp_comm) return;
   const char* const field = "plan.overlap.tp_comm";
+  const topology::NodeSpec& node = c.scenario.cluster.node;
+  const std::int32_t domain = std::max(node.scale_up.domain, node.devices);
   if (!c.preset.overlaps_tp_chunks) {
     c.violate(field, "tp_comm is lowered as Transformer Engine does it, in chunks that travel beside matmuls",
               {"tp_comm: false", "framework: megatron-core"}, ErrorKind::kUnsupported);
@@ -89,6 +92,11 @@ void check_tensor_overlap(RuleContext& c) {
     c.violate(field, "tp_comm needs sequence parallelism, which needs tp > 1; tp is 1", {"tp_comm: false", "tp 2"});
   } else if (!c.plan.sequence_parallel) {
     c.violate(field, "tp_comm needs sequence parallelism, which is off", {"sequence_parallel: true", "tp_comm: false"});
+  } else if (c.plan.tp > domain) {
+    c.violate(field,
+              "tp_comm passes rows within a scale-up domain, of " + text_of(domain) + " devices here; tp is " +
+                  text_of(c.plan.tp),
+              {"tp_comm: false", "tp " + text_of(domain)});
   }
 }
 

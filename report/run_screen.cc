@@ -55,11 +55,12 @@ std::string steps_block(const RunReport& r) {
       r.reference ? "step        loss    ref loss   grad error     time ms\n" : "step        loss     time ms\n";
   for (std::size_t i = 0; i < r.steps.size(); ++i) {
     const RunStep& step = r.steps[i];
-    text += fmt::format("{:>4}{:>12}", i + 1, number(step.loss, "{:.6f}"));
+    text += fmt::format("{:>4} {:>11}", i + 1, number(step.loss, "{:.6f}"));
     if (r.reference) {
-      text += fmt::format("{:>12}{:>13}", number(step.reference_loss, "{:.6f}"), number(step.gradient_error, "{:.1e}"));
+      text +=
+          fmt::format(" {:>11} {:>12}", number(step.reference_loss, "{:.6f}"), number(step.gradient_error, "{:.1e}"));
     }
-    text += fmt::format("{:>12.2f}{}\n", step.step_time_s * 1e3, i == 0 && r.steps.size() > 1 ? " warm-up" : "");
+    text += fmt::format(" {:>11.2f}{}\n", step.step_time_s * 1e3, i == 0 && r.steps.size() > 1 ? " warm-up" : "");
   }
   double low = r.steps.back().step_time_s;
   double high = low;

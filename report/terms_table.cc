@@ -156,8 +156,9 @@ constexpr Term kTerms[] = {
      "microbatches = GBS / (MBS x DP)", "plan/scenario.h"},
     {"GBS", "global_batch_size, global batch", "Sequences of one optimizer step over all ranks.", "",
      "plan/scenario.h"},
-    {"zero", "zero-0, zero-1, zero-3, fsdp, zero 1",
-     "What data-parallel ranks share instead of repeating: 1 the optimizer states, 3 also gradients and parameters.",
+    {"zero", "zero-0, zero-1, zero-2, zero-3, fsdp, zero 1",
+     "What data-parallel ranks share instead of repeating: 1 the optimizer states, 2 also gradients, 3 also "
+     "parameters.",
      "bytes per parameter of bf16 training with fp32 gradients: 18 without, 6 + 12/dp with 1",
      "Rajbhandari et al., ZeRO (2020)"},
     {"recompute", "activation checkpointing, selective, core_attn, layernorm, mlp_act",
