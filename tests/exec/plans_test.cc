@@ -17,6 +17,7 @@
 #include "plan/lowering.h"
 #include "program/check.h"
 #include "tests/plan/plan_table.h"
+#include "tests/random_cases.h"
 
 namespace stepcast::exec {
 namespace {
@@ -128,7 +129,7 @@ class Plans : public ::testing::TestWithParam<TinyPlan> {};
 
 TEST_P(Plans, ReproduceTheSingleRank) { expect_plan_equals_reference(TinyShape{}, GetParam()); }
 
-INSTANTIATE_TEST_SUITE_P(Table, Plans, ::testing::ValuesIn(plan::testing::plan_table()),
+INSTANTIATE_TEST_SUITE_P(Table, Plans, ::testing::ValuesIn(stepcast::testing::sampled(plan::testing::plan_table())),
                          [](const auto& param) { return param.param.name; });
 
 // The long form: eight layers. Run by `./stepcast test -L slow`.
@@ -140,7 +141,8 @@ TEST_P(DeepPlans, ReproduceTheSingleRank) {
   expect_plan_equals_reference(shape, GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, DeepPlans, ::testing::ValuesIn(plan::testing::plan_table_for(2)),
+INSTANTIATE_TEST_SUITE_P(Table, DeepPlans,
+                         ::testing::ValuesIn(stepcast::testing::sampled(plan::testing::plan_table_for(2))),
                          [](const auto& param) { return param.param.name; });
 
 // bf16 (8 bits of precision, emulated): sums of different order differ by rounding, so losses are compared within 1e-2

@@ -14,6 +14,7 @@
 #include "sim/prediction.h"
 #include "tests/plan/plan_table.h"
 #include "tests/property/simple_costs.h"
+#include "tests/random_cases.h"
 
 namespace stepcast {
 namespace {
@@ -75,7 +76,8 @@ TEST_P(SameProgram, RanksFoldToOneClassPerStage) {
   EXPECT_EQ(folded.classes.size(), static_cast<std::size_t>(s.plan.pp));
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, SameProgram, ::testing::ValuesIn(plan::testing::plan_table()),
+INSTANTIATE_TEST_SUITE_P(Table, SameProgram,
+                         ::testing::ValuesIn(stepcast::testing::sampled(plan::testing::plan_table())),
                          [](const auto& param) { return param.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Fp32Shards, SameProgram, ::testing::ValuesIn(plan::testing::fp32_shard_plans()),
