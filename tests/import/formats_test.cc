@@ -129,6 +129,15 @@ TEST(TorchtitanImport, ReadsCharactersOutsideAscii) {
   }
 }
 
+// Faults that toml++ 3.3 asserts not to be there.
+TEST(TorchtitanImport, RefusesHeadersOfOddCharacters) {
+  for (const char* fault : {"[!]\n", "[\u00e9]\n", "[[%]]\n", "[ a.! ]\n"}) {
+    const Answer a = import_text("torchtitan", "run.toml", std::string("[model]\nname = \"llama3\"\n") + fault, on(8));
+    ASSERT_EQ(a.problems.size(), 1U) << fault;
+    EXPECT_NE(a.problems[0].message.find("not valid TOML"), std::string::npos) << fault << a.problem_text();
+  }
+}
+
 constexpr const char* kNanotron = R"(model:
   ddp_bucket_cap_mb: 25
   dtype: bfloat16
