@@ -49,9 +49,9 @@ std::string resolve_recipe(ScenarioDraft& draft, const std::string& compute) {
   const Given& given = draft.message.training().precision();
   const bool fp4 = compute == "fp4" || compute == "nvfp4";
   const bool quantises = fp4 || compute == "fp8" || compute == "mxfp8";
-  const std::string stated = given.has_fp8_recipe() ? given.fp8_recipe() : "";
+  std::string stated = given.has_fp8_recipe() ? given.fp8_recipe() : "";
   if (!quantises || fp4 || compute == "mxfp8") {
-    const std::string own = !quantises ? "" : fp4 ? "nvfp4" : "mxfp8";
+    std::string own = !quantises ? "" : fp4 ? "nvfp4" : "mxfp8";
     if (!stated.empty() && stated != own) {
       draft.refuse("training.precision.fp8_recipe", "fp8_recipe " + stated + " with compute: " + compute,
                    {"compute: fp8", "leave out fp8_recipe"});
