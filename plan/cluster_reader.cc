@@ -73,7 +73,7 @@ std::int64_t nodes_for(const topology::Cluster& cluster, std::int64_t devices) {
 
 std::int64_t most_devices(const topology::Cluster& cluster) {
   if (cluster.fabric.kind != topology::FabricKind::kNone) return kMostDevices;
-  return std::max(cluster.node.devices, cluster.node.scale_up.domain);
+  return cluster.node.devices_without_network();
 }
 
 Problem no_network_problem(const topology::Cluster& cluster, std::int64_t devices, Location where) {

@@ -71,7 +71,7 @@ void check_devices(RuleContext& c) {
     c.violate("gpus", problem.message, std::move(problem.help));
   } else if (most != kMostDevices && !c.scenario.placement.empty()) {
     const auto [first, last] = std::minmax_element(c.scenario.placement.begin(), c.scenario.placement.end());
-    const std::int32_t domain = std::max(c.scenario.cluster.node.scale_up.domain, c.scenario.cluster.node.devices);
+    const std::int32_t domain = c.scenario.cluster.node.devices_without_network();
     if (*first / domain == *last / domain) return;
     c.violate("placement.nodes",
               "nodes " + text_of(*first / per_node) + " to " + text_of(*last / per_node) + " of " +

@@ -82,8 +82,7 @@ void check_sequence_parallel(RuleContext& c) {
 void check_tensor_overlap(RuleContext& c) {
   if (!c.plan.overlap_tp_comm) return;
   const char* const field = "plan.overlap.tp_comm";
-  const topology::NodeSpec& node = c.scenario.cluster.node;
-  const std::int32_t domain = std::max(node.scale_up.domain, node.devices);
+  const std::int32_t domain = c.scenario.cluster.node.devices_without_network();
   if (!c.preset.overlaps_tp_chunks) {
     c.violate(field, "tp_comm is lowered as Transformer Engine does it, in chunks that travel beside matmuls",
               {"tp_comm: false", "framework: megatron-core"}, ErrorKind::kUnsupported);

@@ -6,6 +6,7 @@
 // figure carries its source text for `hardware`.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -92,6 +93,9 @@ struct NodeSpec {
   ScaleUpSpec scale_up;
   BytesPerSecond host_link;  // device <-> host memory, per device and direction; also between domains of a node
   NicSpec nic;
+
+  // How many devices reach each other without a network: a node's, or those of a scale-up domain over several nodes.
+  std::int32_t devices_without_network() const { return std::max(devices, scale_up.domain); }
 };
 
 // A device unlike its spec: a what-if, a measurement, a damage. Factors multiply; several overrides of one device add
