@@ -33,6 +33,11 @@ struct DecoderSegments {
   // dq_weight, dk_weight] [, dpart[T,qkv_rows]: dy of the rank's rows, where tp ranks share a key-value head];
   // weight_grad dy or dpart, n or gathered, dw [, dy or dpart, dbias]
   //
+  // Row-parallel projection with residual (without x where a norm stands between):
+  // forward a[T,in] w[h,in] x[Tl,h] y[Tl,h] [, bias] [, mask[Tl,h]];
+  // input_grad dy[Tl,h] w da[T,in] [, gathered dy[T,h]] [, mask, d[Tl,h]: dy before the dropout];
+  // weight_grad d, dy or gathered [T,h], a, dw [, d or dy, dbias]
+  //
   // Quantised: w is the copy for that direction. forward: behind y what is kept of n, where it is not n itself (of a
   // row-parallel projection what is kept of a, behind w); input_grad: behind gathered the copy of dy, or dpart, that
   // weight_grad reads (of a row-parallel one in the place of gathered); weight_grad: that copy, what is kept or
@@ -60,11 +65,6 @@ struct DecoderSegments {
   Core attention;
   // Activation: forward gate_up[T,2f] (or up[T,f]) act[T,f] [, bias]; input_grad dact gate_up dgate_up [, bias]
   Core activation;
-
-  // Row-parallel projection with residual (without x where a norm stands between):
-  // forward a[T,in] w[h,in] x[Tl,h] y[Tl,h] [, bias] [, mask[Tl,h]];
-  // input_grad dy[Tl,h] w da[T,in] [, gathered dy[T,h]] [, mask, d[Tl,h]: dy before the dropout];
-  // weight_grad d, dy or gathered [T,h], a, dw [, d or dy, dbias]
 
   // Embedding: forward tokens table y[Tl,h] [, positions] [, mask]; weight_grad tokens dy[Tl,h] dtable [, mask]
   // [, dpositions]

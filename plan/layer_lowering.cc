@@ -191,17 +191,17 @@ ViewId StageLowering::column_backward(const DecoderSegments::Projection& p, cons
     args.push_back(n);
     args.push_back(input);
   }
-  ViewId quantised = dy;
+  const ViewId projected_gradient = projected.value_or(dy);
+  ViewId left = projected_gradient;
   if (p.quantised) {
-    quantised = weight_gradient_operand("quantised_gradient", rank_.at(projected.value_or(dy)).type.shape.extent(1));
-    args.push_back(quantised);
+    left = weight_gradient_operand("quantised_gradient", rank_.at(projected_gradient).type.shape.extent(1));
+    args.push_back(left);
   }
   args.insert(args.end(), more.begin(), more.end());
   t.pass = Pass::kInputGrad;
   rank_.call(p.input_grad, std::move(args), t);
   t.pass = Pass::kWeightGrad;
-  const ViewId projected_gradient = projected.value_or(dy);
-  std::vector<ViewId> weight_args = {p.quantised ? quantised : projected_gradient, input, store_.gradient(*m.in)};
+  std::vector<ViewId> weight_args = {left, input, store_.gradient(*m.in)};
   if (m.in_bias) weight_args.insert(weight_args.end(), {projected_gradient, store_.gradient(*m.in_bias)});
   rank_.call(p.weight_grad, std::move(weight_args), t);
   return dn;

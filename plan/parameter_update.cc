@@ -51,14 +51,15 @@ void ParameterStore::unscale_gradients() {
   const bool part = sharding_ == Sharding::kOptimizer;
   const auto own = part ? std::optional(OwnPart{roles_.shards, s_.plan.shards()}) : std::nullopt;
   for (std::uint32_t f = 0; f < layout_.flats.size(); ++f) {
-    std::vector<ViewId> args = {held_gradients(f)};
-    if (unscales_into_copy() || widens_gradients()) args = {args[0], optimizer_gradients(f)};
-    if (widens_gradients()) args.erase(args.begin());
+    std::vector<ViewId> args = {widens_gradients() ? optimizer_gradients(f) : held_gradients(f)};
     UnscaleSpec spec;
     spec.gradient = rank_.at(args[0]).type.dtype;
     spec.elements = rank_.at(args[0]).type.shape.elements();
-    if (args.size() == 2) spec.copied = rank_.at(args[1]).type.shape.elements();
     spec.own = own;
+    if (unscales_into_copy()) {
+      args.push_back(optimizer_gradients(f));
+      spec.copied = rank_.at(args[1]).type.shape.elements();
+    }
     args.push_back(found);
     rank_.call(unscale_segment(b_, spec), std::move(args), flat_tag(Pass::kOptimizer, f));
   }

@@ -42,6 +42,9 @@ struct Quantisation {
   }
 };
 
+// Those of a weight: what is read forward, by the input gradient, or both.
+enum class WeightCopies : std::uint8_t { kForward, kBackward, kBoth };
+
 // Of a recipe on a device of that architecture ("sm90"; empty: as Blackwell); none without a recipe.
 std::optional<Quantisation> quantisation_of(MatmulRecipe recipe, std::string_view architecture);
 inline std::optional<Quantisation> quantisation_of(const Scenario& s) {

@@ -40,12 +40,7 @@ ViewId StageLowering::weight_read(const Projection& p, std::uint32_t parameter, 
     copies.backward = rank_.tensor(name + "_other", q.type, other, MemoryClass::kWeights, true);
     args.push_back(copies.backward);
   }
-  const WeightCopies made = q.two_copies() ? WeightCopies::kBoth : WeightCopies::kForward;
-  const bool attention = layout_.modules[local.module].kind == ModuleKind::kAttention;
-  const bool in = layout_.of_module[local.module].in == parameter;
-  rank_.call(
-      weight_quantisation(b_, x_, q, attention ? "attn" : "mlp", in ? "weight_in" : "weight_out", local.shape, made),
-      std::move(args), layer_tag(pass));
+  quantise_weight(parameter, pass, q.two_copies() ? WeightCopies::kBoth : WeightCopies::kForward, std::move(args));
   quantised_weights_.emplace(parameter, copies);
   return forward ? copies.forward : copies.backward;
 }
@@ -56,12 +51,18 @@ ViewId StageLowering::make_quantised_weight(std::uint32_t parameter, Pass pass) 
   const bool backward = pass == Pass::kInputGrad && q.two_copies();
   const Shape shape = backward ? q.other_direction(local.shape.extent(0), local.shape.extent(1)) : local.shape;
   const ViewId copy = rank_.tensor("quantised_weight", q.type, shape, MemoryClass::kWeights);
-  const bool attention = layout_.modules[local.module].kind == ModuleKind::kAttention;
-  const bool in = layout_.of_module[local.module].in == parameter;
-  rank_.call(weight_quantisation(b_, x_, q, attention ? "attn" : "mlp", in ? "weight_in" : "weight_out", local.shape,
-                                 backward ? WeightCopies::kBackward : WeightCopies::kForward),
-             {store_.weight(parameter), copy}, layer_tag(pass));
+  quantise_weight(parameter, pass, backward ? WeightCopies::kBackward : WeightCopies::kForward,
+                  {store_.weight(parameter), copy});
   return copy;
+}
+
+void StageLowering::quantise_weight(std::uint32_t parameter, Pass pass, WeightCopies made,
+                                    std::vector<ViewId> weight_and_copies) {
+  const LocalParameter& local = layout_.parameters[parameter];
+  const bool attention = layout_.modules[local.module].kind == ModuleKind::kAttention;
+  const char* const name = layout_.of_module[local.module].in == parameter ? "weight_in" : "weight_out";
+  rank_.call(weight_quantisation(b_, x_, *quantisation_, attention ? "attn" : "mlp", name, local.shape, made),
+             std::move(weight_and_copies), layer_tag(pass));
 }
 
 ViewId StageLowering::keep_column_input(const Projection& p, ViewId n, std::vector<ViewId>& args) {

@@ -1,6 +1,8 @@
 // Adds the ops. `rows` is the copy read along its rows, `other` the one read along its columns.
 #include "plan/quantised_parts.h"
 
+#include <vector>
+
 namespace stepcast::plan {
 namespace {
 
@@ -35,10 +37,10 @@ std::optional<Ref> largest_magnitude(SegmentBuilder& b, const Quantisation& q, R
   return amax;
 }
 
-void quantise(SegmentBuilder& b, const std::string& suffix, Ref tensor, std::initializer_list<Operand> copies,
+void quantise(SegmentBuilder& b, const std::string& suffix, Ref tensor, const std::vector<Operand>& copies,
               std::optional<Ref> amax) {
   Op& op = b.op(OpKind::kQuantise, Stream::kCompute, "quantise" + suffix, {in(tensor)});
-  op.operands.insert(op.operands.end(), copies);
+  op.operands.insert(op.operands.end(), copies.begin(), copies.end());
   if (amax) op.operands.push_back(in(*amax));
 }
 
@@ -72,15 +74,14 @@ bool norm_quantises(const Scenario& s) {
 }
 
 std::optional<KeptInput> kept_column_input(const Shapes& x, const Quantisation& q, bool quantised_by_norm) {
-  const Shape rows{x.local_tokens, x.hidden};
   // What is gathered again is kept as it was gathered; a transpose is made of the whole.
   if (quantised_by_norm && (x.sequence_parallel || !q.transposed)) return std::nullopt;
-  if (x.sequence_parallel) return KeptInput{q.type, rows};
-  return KeptInput{q.type, q.two_copies() ? q.other_direction(x.tokens, x.hidden) : rows};
+  if (x.sequence_parallel) return KeptInput{q.type, Shape{x.local_tokens, x.hidden}};
+  return KeptInput{q.type, q.other_direction(x.tokens, x.hidden)};
 }
 
 KeptInput kept_row_input(const Shapes& x, const Quantisation& q, std::int64_t width) {
-  return {q.type, q.two_copies() ? q.other_direction(x.tokens, width) : Shape{x.tokens, width}};
+  return {q.type, q.other_direction(x.tokens, width)};
 }
 
 Ref quantise_column_input(SegmentBuilder& b, const Context& c, const std::string& name, Ref n) {
@@ -145,9 +146,9 @@ Ref quantise_row_gradient(SegmentBuilder& b, const Context& c, const std::string
 }
 
 Ref weight_slot(SegmentBuilder& b, const Context& c, std::int64_t rows, std::int64_t columns, bool forward) {
-  if (c.quantisation == nullptr) return b.slot("w", c.x.compute, {rows, columns});
-  const bool turned = !forward && c.quantisation->transposed;
-  return b.slot("w", c.quantisation->type, turned ? Shape{columns, rows} : Shape{rows, columns});
+  const Shape weight{rows, columns};
+  if (c.quantisation == nullptr) return b.slot("w", c.x.compute, weight);
+  return b.slot("w", c.quantisation->type, forward ? weight : c.quantisation->other_direction(rows, columns));
 }
 
 Ref weight_gradient_slot(SegmentBuilder& b, const Context& c, const std::string& name, std::int64_t width) {
@@ -169,16 +170,10 @@ SegmentId weight_quantisation(ProgramBuilder& b, const Shapes& x, const Quantisa
   const Ref w = s.slot("w", x.compute, weight);
   const std::optional<Ref> amax = largest_magnitude(s, q, w, "_" + name, nullptr);
   const Shape other = q.other_direction(weight.extent(0), weight.extent(1));
-  if (copies == WeightCopies::kBackward) {
-    quantise(s, "_" + name, w, {out(s.slot("other", q.type, other))}, amax);
-  } else {
-    const Ref rows = s.slot("rows", q.type, weight);
-    if (copies == WeightCopies::kBoth) {
-      quantise(s, "_" + name, w, {out(rows), out(s.slot("other", q.type, other))}, amax);
-    } else {
-      quantise(s, "_" + name, w, {out(rows)}, amax);
-    }
-  }
+  std::vector<Operand> made;
+  if (copies != WeightCopies::kBackward) made.push_back(out(s.slot("rows", q.type, weight)));
+  if (copies != WeightCopies::kForward) made.push_back(out(s.slot("other", q.type, other)));
+  quantise(s, "_" + name, w, made, amax);
   return b.segment(s.take());
 }
 

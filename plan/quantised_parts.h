@@ -56,7 +56,6 @@ program::MatmulForm weight_gradient_form(const SegmentContext& c);
 
 // Segments of their own. A weight: slots w [rows, columns], then the copy read forward, that read by the input
 // gradient, or both, as `copies` says.
-enum class WeightCopies : std::uint8_t { kForward, kBackward, kBoth };
 program::SegmentId weight_quantisation(program::ProgramBuilder& b, const Shapes& x, const Quantisation& q,
                                        const std::string& label, const std::string& name, const program::Shape& weight,
                                        WeightCopies copies);

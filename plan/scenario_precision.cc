@@ -73,24 +73,6 @@ MatmulRecipe recipe_named(const std::string& word) {
 
 }  // namespace
 
-std::string_view to_string(MatmulRecipe recipe) {
-  switch (recipe) {
-    case MatmulRecipe::kNone:
-      return "none";
-    case MatmulRecipe::kDelayed:
-      return "delayed";
-    case MatmulRecipe::kTensorwise:
-      return "tensorwise";
-    case MatmulRecipe::kBlockwise:
-      return "blockwise";
-    case MatmulRecipe::kMxfp8:
-      return "mxfp8";
-    case MatmulRecipe::kNvfp4:
-      return "nvfp4";
-  }
-  return "?";
-}
-
 void resolve_precision(ScenarioDraft& draft) {
   const Given& given = draft.message.training().precision();
   Training& training = draft.read.scenario.training;

@@ -42,4 +42,22 @@ std::string_view to_string(RecomputeKind recompute) {
   return "selective";
 }
 
+std::string_view to_string(MatmulRecipe recipe) {
+  switch (recipe) {
+    case MatmulRecipe::kNone:
+      return "none";
+    case MatmulRecipe::kDelayed:
+      return "delayed";
+    case MatmulRecipe::kTensorwise:
+      return "tensorwise";
+    case MatmulRecipe::kBlockwise:
+      return "blockwise";
+    case MatmulRecipe::kMxfp8:
+      return "mxfp8";
+    case MatmulRecipe::kNvfp4:
+      return "nvfp4";
+  }
+  return "?";
+}
+
 }  // namespace stepcast::plan

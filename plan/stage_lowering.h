@@ -108,6 +108,8 @@ class StageLowering {
   // Quantised operands (quantised_lowering.cc). A weight as a projection's forward pass or its input gradient reads it.
   program::ViewId weight_read(const DecoderSegments::Projection& p, std::uint32_t parameter, program::Pass pass);
   program::ViewId make_quantised_weight(std::uint32_t parameter, program::Pass pass);
+  void quantise_weight(std::uint32_t parameter, program::Pass pass, WeightCopies made,
+                       std::vector<program::ViewId> weight_and_copies);
   // What a projection keeps of its input, which becomes an argument where it is not the input itself.
   program::ViewId keep_column_input(const DecoderSegments::Projection& p, program::ViewId n,
                                     std::vector<program::ViewId>& args);
