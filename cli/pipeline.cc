@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <latch>
+#include <limits>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -247,19 +248,16 @@ sim::Calibration find_calibration(const plan::Scenario& scenario, const config::
 }
 
 sim::Prediction predict(const Prepared& prepared, const sim::Calibration& calibration, const sim::SimOptions& options) {
-  const sim::AnalyticCostModel costs = cost_model(prepared, calibration);
-  sim::Prediction prediction = sim::simulate(*prepared.program, costs, options);
-  throw_if_interrupted();
-  return prediction;
+  return *predict_within(prepared, calibration, options, std::numeric_limits<std::uint64_t>::max());
 }
 
 std::optional<sim::Prediction> predict_within(const Prepared& prepared, const sim::Calibration& calibration,
                                               const sim::SimOptions& options, std::uint64_t most_ops) {
   const sim::AnalyticCostModel costs = cost_model(prepared, calibration);
-  const sim::Simulation folded(*prepared.program, costs, true);
+  const sim::Simulation simulation(*prepared.program, costs, options.fold);
   throw_if_interrupted();
-  if (folded.op_count() > most_ops) return std::nullopt;
-  sim::Prediction prediction = folded.run(options);
+  if (simulation.op_count() > most_ops) return std::nullopt;
+  sim::Prediction prediction = simulation.run(options);
   throw_if_interrupted();
   return prediction;
 }

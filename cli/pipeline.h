@@ -42,7 +42,7 @@ sim::Calibration find_calibration(const plan::Scenario& scenario, const config::
 
 // Simulates one step.
 sim::Prediction predict(const Prepared& prepared, const sim::Calibration& calibration, const sim::SimOptions& options);
-// Of the folded step, unless it has more than `most_ops` ops.
+// Unless a simulated step has more than `most_ops` ops.
 std::optional<sim::Prediction> predict_within(const Prepared& prepared, const sim::Calibration& calibration,
                                               const sim::SimOptions& options, std::uint64_t most_ops);
 

@@ -37,7 +37,7 @@ struct VariantAnswer {
   std::vector<std::string> notes;  // of the reader
 };
 
-// Errors of the user become problems. No answer and no problems where a folded step has more than `most_ops` ops.
+// Errors of the user become problems. No answer and no problems where a simulated step has more than `most_ops` ops.
 // Throws Interrupted.
 VariantAnswer answer_variant(const config::ScenarioSource& source, CalibrationCache& calibrations,
                              const sim::SimOptions& options = {.record_events = false},
