@@ -10,6 +10,19 @@
 
 namespace stepcast::program {
 
+namespace {
+
+// By flat op, the number of its end among the events of an instance; empty where no op is an exchange.
+std::vector<std::uint32_t> ends_of(const std::vector<std::uint32_t>& exchanges, std::uint32_t ops) {
+  if (exchanges.empty()) return {};
+  std::vector<std::uint32_t> ends(ops);
+  std::iota(ends.begin(), ends.end(), 0U);
+  for (std::uint32_t i = 0; i < exchanges.size(); ++i) ends[exchanges[i]] = ops + i;
+  return ends;
+}
+
+}  // namespace
+
 MatchedGraph::MatchedGraph(const Program& p, const std::vector<Resolution>& resolutions)
     : program_(p), resolutions_(resolutions) {
   for (std::size_t i = 0; i < p.rank_programs.size(); ++i) {
@@ -27,6 +40,7 @@ MatchedGraph::MatchedGraph(const Program& p, const std::vector<Resolution>& reso
       }
       without[id.value] = exchanges_.back().size() == before;
     }
+    ends_.push_back(ends_of(exchanges_.back(), resolutions[i].op_count()));
   }
 }
 
@@ -52,14 +66,6 @@ MatchedGraph MatchedGraph::of_ranks(const Program& p, const std::vector<Resoluti
   for (std::uint32_t i = 0; i < p.ranks.size(); ++i) graph.add_instance(p.ranks[RankId(i)].program, i);
   graph.contract(m, true);
   return graph;
-}
-
-std::uint32_t MatchedGraph::end_of(const Instance& i, std::uint32_t op) const {
-  const std::vector<std::uint32_t>& own = exchanges_[i.program.value];
-  if (own.empty()) return start_of(i, op);
-  const auto it = std::lower_bound(own.begin(), own.end(), op);
-  if (it == own.end() || *it != op) return start_of(i, op);
-  return i.first_event + resolutions_[i.program.value].op_count() + static_cast<std::uint32_t>(it - own.begin());
 }
 
 const Instance& MatchedGraph::instance_of(std::uint32_t event) const {
@@ -104,7 +110,7 @@ void MatchedGraph::contract(const Matching& m, bool ranks) {
                                 : group_class.members[i].value);
       }
       contract_collectives(m, group_class, members, ranks);
-      contract_messages(m.messages[c], members);
+      contract_messages(m.messages[c], members, ranks);
     }
   }
   // Parents have lower numbers, so that one pass in order flattens the trees.
@@ -130,14 +136,24 @@ void MatchedGraph::contract_collectives(const Matching& m, const GroupClass& c,
 }
 
 void MatchedGraph::contract_messages(const std::vector<MessageMatch>& messages,
-                                     const std::vector<std::uint32_t>& members) {
-  for (const MessageMatch& message : messages) {
-    const Instance& sender = instances_[members[message.sender]];
-    const Instance& receiver = instances_[members[message.receiver]];
-    const std::uint32_t send_start = start_of(sender, message.send_op);
-    const std::uint32_t send_end = end_of(sender, message.send_op);
-    const std::uint32_t receive_start = start_of(receiver, message.receive_op);
-    const std::uint32_t receive_end = end_of(receiver, message.receive_op);
+                                     const std::vector<std::uint32_t>& members, bool ranks) {
+  for (const MessageMatch& match : messages) {
+    // Without ranks, pairs of the same two programs are one pair of instances.
+    const std::size_t count = ranks ? match.pairs.size() : 1;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto [sender, receiver] = match.pairs[i];
+      contract_pair(match.ops, instances_[members[sender]], instances_[members[receiver]]);
+    }
+  }
+}
+
+void MatchedGraph::contract_pair(const std::vector<MessageOps>& messages, const Instance& sender,
+                                 const Instance& receiver) {
+  for (const MessageOps& message : messages) {
+    const std::uint32_t send_start = start_of(sender, message.send);
+    const std::uint32_t send_end = end_of(sender, message.send);
+    const std::uint32_t receive_start = start_of(receiver, message.receive);
+    const std::uint32_t receive_end = end_of(receiver, message.receive);
     if (send_start == send_end && receive_start == receive_end) {
       unite(send_start, receive_start);
     } else {

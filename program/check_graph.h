@@ -55,11 +55,16 @@ class MatchedGraph {
   void contract(const Matching& m, bool ranks);
   void contract_collectives(const Matching& m, const GroupClass& c, const std::vector<std::uint32_t>& members,
                             bool ranks);
-  void contract_messages(const std::vector<MessageMatch>& messages, const std::vector<std::uint32_t>& members);
+  void contract_messages(const std::vector<MessageMatch>& messages, const std::vector<std::uint32_t>& members,
+                         bool ranks);
+  void contract_pair(const std::vector<MessageOps>& messages, const Instance& sender, const Instance& receiver);
   std::uint32_t find(std::uint32_t event);
   void unite(std::uint32_t a, std::uint32_t b);
   std::uint32_t start_of(const Instance& i, std::uint32_t op) const { return i.first_event + op; }
-  std::uint32_t end_of(const Instance& i, std::uint32_t op) const;
+  std::uint32_t end_of(const Instance& i, std::uint32_t op) const {
+    const std::vector<std::uint32_t>& ends = ends_[i.program.value];
+    return i.first_event + (ends.empty() ? op : ends[op]);
+  }
   template <class Visit>
   void visit_instance(const Instance& instance, const Visit& visit) const;
 
@@ -67,6 +72,7 @@ class MatchedGraph {
   const std::vector<Resolution>& resolutions_;
   // By rank program: its ops that have an end event of their own, ascending.
   std::vector<std::vector<std::uint32_t>> exchanges_;
+  std::vector<std::vector<std::uint32_t>> ends_;  // as `ends_of` gives them
   std::vector<Instance> instances_;
   std::vector<std::uint32_t> parent_;  // union-find; flattened once built
   std::vector<EventEdge> partners_;

@@ -2,8 +2,10 @@
 #include "program/check_match.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <optional>
-#include <tuple>
+#include <set>
 #include <utility>
 
 #include "program/check_parts.h"
@@ -230,62 +232,91 @@ class Matcher {
     }
   }
 
-  // One end of a message. Sorted by pair, then senders before receivers, then issue order.
-  struct End {
-    std::uint32_t sender = 0;
-    std::uint32_t receiver = 0;
-    bool receives = false;
-    PartRef ref;
-    auto pair() const { return std::tuple(sender, receiver); }
-    auto key() const { return std::tuple(sender, receiver, receives); }
+  // Parts of one program's messages, in issue order, by offset to the peer (0 to members - 1).
+  using PartsByOffset = std::map<std::uint32_t, std::vector<PartRef>>;
+  struct ProgramParts {
+    PartsByOffset sends, receives;
   };
 
-  void match_messages(const GroupClass& c, Channel channel) {
-    std::vector<End> ends;
+  ProgramParts parts_of(const GroupClass& c, Channel channel, RankProgramId program) const {
+    ProgramParts parts;
     const auto members = static_cast<std::int64_t>(c.members.size());
-    for (std::uint32_t m = 0; m < c.members.size(); ++m) {
-      for (const PartRef& ref : result_.lists[c.members[m].value].parts[key_of(c.role, channel)]) {
-        const P2pPart& part = op_of(c.members[m], ref.op).parts[ref.part];
-        const auto peer = static_cast<std::uint32_t>(member_position(std::int64_t{m} + part.offset, members));
-        ends.push_back(part.send ? End{m, peer, false, ref} : End{peer, m, true, ref});
-      }
+    for (const PartRef& ref : result_.lists[program.value].parts[key_of(c.role, channel)]) {
+      const P2pPart& part = op_of(program, ref.op).parts[ref.part];
+      const auto offset = static_cast<std::uint32_t>(member_position(part.offset, members));
+      (part.send ? parts.sends : parts.receives)[offset].push_back(ref);
     }
-    std::stable_sort(ends.begin(), ends.end(), [](const End& a, const End& b) { return a.key() < b.key(); });
-    for (std::size_t begin = 0; begin < ends.size();) {
-      std::size_t middle = begin;
-      while (middle < ends.size() && ends[middle].pair() == ends[begin].pair() && !ends[middle].receives) ++middle;
-      std::size_t end = middle;
-      while (end < ends.size() && ends[end].pair() == ends[begin].pair()) ++end;
-      match_pair(c, channel, std::span(ends).subspan(begin, middle - begin),
-                 std::span(ends).subspan(middle, end - middle));
-      begin = end;
+    return parts;
+  }
+
+  static std::span<const PartRef> at_offset(const PartsByOffset& parts, std::uint32_t offset) {
+    const auto it = parts.find(offset);
+    return it == parts.end() ? std::span<const PartRef>() : std::span(it->second);
+  }
+
+  void match_messages(const GroupClass& c, Channel channel) {
+    std::map<std::uint32_t, ProgramParts> parts;  // by RankProgramId
+    for (const std::uint32_t m : c.distinct) {
+      parts.emplace(c.members[m].value, parts_of(c, channel, c.members[m]));
+    }
+    const auto members = static_cast<std::uint32_t>(c.members.size());
+    for (MessageMatch& match : pairs_alike(c, parts)) {
+      const auto [sender, receiver] = match.pairs.front();
+      const std::uint32_t offset = (receiver + members - sender) % members;
+      match_ops(c, channel, at_offset(parts.at(c.members[sender].value).sends, offset),
+                at_offset(parts.at(c.members[receiver].value).receives, (members - offset) % members), match);
+      result_.messages.back().push_back(std::move(match));
     }
   }
 
-  void match_pair(const GroupClass& c, Channel channel, std::span<const End> sends, std::span<const End> receives) {
+  // The pairs of members with a message on either side, without its ops yet, in the order of each match's first pair.
+  static std::vector<MessageMatch> pairs_alike(const GroupClass& c,
+                                               const std::map<std::uint32_t, ProgramParts>& parts) {
+    const auto members = static_cast<std::uint32_t>(c.members.size());
+    std::set<MessagePair> pairs;
+    for (std::uint32_t m = 0; m < members; ++m) {
+      const ProgramParts& own = parts.at(c.members[m].value);
+      for (const auto& [offset, refs] : own.sends) pairs.insert({m, (m + offset) % members});
+      for (const auto& [offset, refs] : own.receives) pairs.insert({(m + offset) % members, m});
+    }
+    std::map<std::array<std::uint32_t, 3>, std::size_t> place;  // by both programs and the distance
+    std::vector<MessageMatch> matches;
+    for (const MessagePair& pair : pairs) {
+      const std::uint32_t distance = (pair.receiver + members - pair.sender) % members;
+      const auto [it, is_new] =
+          place.try_emplace({c.members[pair.sender].value, c.members[pair.receiver].value, distance}, matches.size());
+      if (is_new) matches.emplace_back();
+      matches[it->second].pairs.push_back(pair);
+    }
+    return matches;
+  }
+
+  // Pairs the sends of one program with the receives of another. What does not match is reported for the first pair.
+  void match_ops(const GroupClass& c, Channel channel, std::span<const PartRef> sends,
+                 std::span<const PartRef> receives, MessageMatch& match) {
+    const auto [sender, receiver] = match.pairs.front();
+    const std::string more = match.pairs.size() > 1 ? " (" + std::to_string(match.pairs.size()) + " pairs alike)" : "";
     const std::size_t common = std::min(sends.size(), receives.size());
+    match.ops.reserve(common);
     for (std::size_t n = 0; n < common; ++n) {
-      const End& s = sends[n];
-      const End& r = receives[n];
-      const TensorType sent = part_type(c.members[s.sender], s.ref);
-      const TensorType received = part_type(c.members[r.receiver], r.ref);
+      const TensorType sent = part_type(c.members[sender], sends[n]);
+      const TensorType received = part_type(c.members[receiver], receives[n]);
       if (sent.dtype != received.dtype || sent.bytes() != received.bytes()) {
         return fail(c, channel,
-                    "message " + std::to_string(n) + " disagrees: " + name(c, s.sender, s.ref.op) + " sends " +
-                        describe(sent) + ", " + name(c, r.receiver, r.ref.op) + " receives " + describe(received));
+                    "message " + std::to_string(n) + " disagrees: " + name(c, sender, sends[n].op) + " sends " +
+                        describe(sent) + ", " + name(c, receiver, receives[n].op) + " receives " + describe(received) +
+                        more);
       }
-      result_.messages.back().push_back({s.sender, s.receiver, s.ref.op, r.ref.op});
+      match.ops.push_back({sends[n].op, receives[n].op});
     }
     if (sends.size() > common) {
-      const End& s = sends[common];
       fail(c, channel,
-           name(c, s.sender, s.ref.op) + ": a send without a receive: " + rank(c, s.receiver) + " receives " +
-               std::to_string(common) + " of " + std::to_string(sends.size()) + " messages");
+           name(c, sender, sends[common].op) + ": a send without a receive: " + rank(c, receiver) + " receives " +
+               std::to_string(common) + " of " + std::to_string(sends.size()) + " messages" + more);
     } else if (receives.size() > common) {
-      const End& r = receives[common];
       fail(c, channel,
-           name(c, r.receiver, r.ref.op) + ": a receive without a send: " + rank(c, r.sender) + " sends " +
-               std::to_string(common) + " of " + std::to_string(receives.size()) + " messages");
+           name(c, receiver, receives[common].op) + ": a receive without a send: " + rank(c, sender) + " sends " +
+               std::to_string(common) + " of " + std::to_string(receives.size()) + " messages" + more);
     }
   }
 

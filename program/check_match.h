@@ -25,18 +25,30 @@ struct CommunicationLists {
   std::vector<std::vector<PartRef>> parts;
 };
 
-// A message: member indices and flat ops of its two ends.
-struct MessageMatch {
+// Member indices of the two ends of messages.
+struct MessagePair {
   std::uint32_t sender = 0;
   std::uint32_t receiver = 0;
-  std::uint32_t send_op = 0;
-  std::uint32_t receive_op = 0;
+  auto operator<=>(const MessagePair&) const = default;
+};
+
+// Flat ops of the two ends of a message.
+struct MessageOps {
+  std::uint32_t send = 0;
+  std::uint32_t receive = 0;
+};
+
+// The messages between members of which the senders run one program and the receivers one, at one distance around the
+// group: the same ops for each pair, as between all neighbours of a ring.
+struct MessageMatch {
+  std::vector<MessagePair> pairs;  // ascending; not empty
+  std::vector<MessageOps> ops;     // in issue order
 };
 
 struct Matching {
   std::vector<CommunicationLists> lists;            // by RankProgramId
   std::vector<GroupClass> classes;                  // as given
-  std::vector<std::vector<MessageMatch>> messages;  // by class
+  std::vector<std::vector<MessageMatch>> messages;  // by class; a channel after the other
 };
 
 // Adds what does not match to `problems`. Needs a structurally sound Program.

@@ -212,11 +212,9 @@ class Player {
   void add_partners(const Matching& m, std::size_t c) {
     for (const GroupId g : m.classes[c].groups) {
       const std::vector<RankId>& members = p_.groups[g].members;
-      for (const MessageMatch& message : m.messages[c]) {
-        const std::size_t s = members[message.sender].value;
-        const std::size_t r = members[message.receiver].value;
-        partners_[{s, message.send_op}].emplace_back(r, message.receive_op);
-        partners_[{r, message.receive_op}].emplace_back(s, message.send_op);
+      for (const MessageMatch& match : m.messages[c]) {
+        for (const MessagePair& pair : match.pairs)
+          add_messages(match.ops, members[pair.sender], members[pair.receiver]);
       }
       for (std::size_t key = 0; key < m.lists[0].collectives.size(); ++key) {
         if (key / 4 != m.classes[c].role.value) continue;
@@ -229,6 +227,12 @@ class Player {
           }
         }
       }
+    }
+  }
+  void add_messages(const std::vector<MessageOps>& messages, RankId sender, RankId receiver) {
+    for (const MessageOps& message : messages) {
+      partners_[{sender.value, message.send}].emplace_back(receiver.value, message.receive);
+      partners_[{receiver.value, message.receive}].emplace_back(sender.value, message.send);
     }
   }
   bool may_start(std::size_t rank, std::uint32_t op) const {
