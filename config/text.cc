@@ -2,8 +2,10 @@
 #include "config/text.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <system_error>
 
 namespace stepcast::config {
@@ -28,6 +30,18 @@ std::size_t sequence_length(std::string_view text) {
   if (length == 3 && ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) >= 0xA0))) return 0;
   if (length == 4 && ((lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) >= 0x90))) return 0;
   return length;
+}
+
+// A bound from below of the edit distance: each edit adds, takes or replaces at most one letter (Bartolini, Ciaccia and
+// Patella 2002, bag distance).
+std::size_t least_distance(std::string_view a, std::string_view b) {
+  std::array<int, 256> surplus{};
+  for (const char c : a) ++surplus[static_cast<unsigned char>(c)];
+  for (const char c : b) --surplus[static_cast<unsigned char>(c)];
+  std::size_t only_a = 0;
+  std::size_t only_b = 0;
+  for (const int count : surplus) (count > 0 ? only_a : only_b) += static_cast<std::size_t>(std::abs(count));
+  return std::max(only_a, only_b);
 }
 
 }  // namespace
@@ -86,8 +100,9 @@ std::vector<std::string> nearest_names(std::string_view name, std::span<const st
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const std::string& candidate : candidates) {
     const std::size_t allowed = std::max<std::size_t>(1, std::max(name.size(), candidate.size()) / 3);
-    const std::size_t distance = edit_distance(name, candidate);
     const bool part = name.size() >= 4 && candidate.find(name) != std::string::npos;
+    if (!part && least_distance(name, candidate) > allowed) continue;
+    const std::size_t distance = edit_distance(name, candidate);
     if (distance <= allowed || part) ranked.emplace_back(distance, candidate);
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
