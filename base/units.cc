@@ -70,7 +70,8 @@ Duration operator*(Duration a, std::int64_t n) { return Duration(checked_multipl
 Duration operator-(SimTime a, SimTime b) { return Duration(checked_subtract(a.ps, b.ps)); }
 SimTime operator+(SimTime t, Duration d) {
   std::int64_t sum = 0;
-  if (__builtin_add_overflow(t.ps, d.ps, &sum)) throw Error(ErrorKind::kInput, "the step takes longer than 106 days");
+  if (__builtin_add_overflow(t.ps, d.ps, &sum))
+    throw Error(ErrorKind::kInput, "the step takes longer than 106 days", {}, {kTooLong});
   return SimTime(sum);
 }
 Bytes operator+(Bytes a, Bytes b) { return Bytes(checked_add(a.count, b.count)); }

@@ -8,6 +8,7 @@
 #include <exception>
 #include <new>
 #include <sstream>
+#include <string_view>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -15,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/interrupt.h"
+#include "report/error_output.h"
 
 namespace stepcast::cli {
 namespace {
@@ -38,6 +40,23 @@ int finish_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const std::string command = chosen.empty() ? "stepcast" : "stepcast " + chosen[0]->get_name();
   throw Error(ErrorKind::kUsage, error.what(), {}, {"see " + command + " --help"});
+}
+
+// Whether standard output is to hold JSON, be it an answer or why there is none. Asked of the arguments themselves,
+// since they may be what is wrong.
+bool wants_json(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--json" || argument == "--format=json") return true;
+    if (argument == "json" && std::string_view(argv[i - 1]) == "--format") return true;
+  }
+  return false;
+}
+
+int fail(const Error& error, bool json) {
+  complain(error.what());
+  if (json) std::fputs(report::error_json(error).c_str(), stdout);
+  return error.exit_code();
 }
 
 int dispatch(int argc, char** argv) {
@@ -81,17 +100,16 @@ void print(const std::string& text) {
 
 int run_command_line(int argc, char** argv) {
   handle_interrupts();
+  const bool json = wants_json(argc, argv);
   try {
     return dispatch(argc, argv);
   } catch (const Error& error) {
-    complain(error.what());
-    return error.exit_code();
+    return fail(error, json);
   } catch (const Interrupted&) {
     complain("interrupted");
     return kInterruptedCode;
   } catch (const std::bad_alloc&) {
-    complain("error: out of memory on this machine");
-    return static_cast<int>(ErrorKind::kEnvironment);
+    return fail(Error(ErrorKind::kEnvironment, "out of memory on this machine"), json);
   } catch (const std::exception& error) {
     complain(std::string("this is a bug in stepcast, please report it with the command line and the scenario: ") +
              error.what());

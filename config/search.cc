@@ -60,7 +60,7 @@ std::optional<FoundFile> find_in_directories(const KindNames& kind, const std::s
 std::optional<FoundFile> find_embedded(const KindNames& kind, const std::string& name) {
   const std::string wanted = std::string(kind.folder) + "/" + name + std::string(kind.ending);
   for (const EmbeddedFile& embedded : embedded_files()) {
-    if (embedded.path == wanted) return FoundFile{wanted + " (built in)", name, std::string(embedded.text)};
+    if (embedded.path == wanted) return FoundFile{wanted + " (built in)", name, std::string(embedded.text), true};
   }
   return std::nullopt;
 }

@@ -27,6 +27,7 @@ struct FoundFile {
   std::string file;  // for messages: a path, or "models/llama-3.1-8b.json (built in)"
   std::string name;  // the stem: llama-3.1-8b
   std::string text;
+  bool built_in = false;
 };
 
 // Reads a regular file of at most kMaxFileBytes. Throws Error (kInput) at `where`, or at the file when `where` is

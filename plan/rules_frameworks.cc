@@ -63,7 +63,7 @@ void check_deepspeed(RuleContext& c) {
   if (c.plan.zero == 3 && c.plan.tp > 1) {
     c.violate("plan.zero",
               zero + " with tensor parallelism: AutoTP goes with zero 0 to 2, and tp is " + text_of(c.plan.tp),
-              {"zero 0 or 1", "tp 1"});
+              {c.plan.pp > 1 ? "zero 0 or 1" : "zero 0, 1 or 2", "tp 1"});
   }
 }
 

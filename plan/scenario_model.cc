@@ -26,7 +26,7 @@ Architecture from_file(ScenarioDraft& draft) {
   std::vector<std::string> ignored;
   Architecture model = models::parse_hf_config(found.text, found.file, &ignored);
   model.name = found.name;
-  if (!ignored.empty()) {
+  if (!ignored.empty() && !found.built_in) {
     draft.read.notes.push_back(found.file + ": " + counted(static_cast<std::int64_t>(ignored.size()), "key") +
                                " without influence here: " + config::printable(config::join(ignored), 200));
   }

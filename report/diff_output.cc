@@ -37,6 +37,13 @@ std::string share_row(std::string_view name, double a, double b) {
   return row(name, percent(a), percent(b), fmt::format("{:+.1f} points", (b - a) * 100));
 }
 
+std::string tflops_text(double tflops) { return fmt::format("{:.1f}", tflops); }
+
+// "1979 fp8"
+std::string peak_text(const SimulationReport& r) {
+  return significant(r.peak_tflops, 4) + " " + std::string(precision_of(r.scenario));
+}
+
 TimeUnit unit_of(const DiffReport& d) {
   return time_unit_for(static_cast<double>(std::max(d.step_a_ps, d.step_b_ps)) * 1e-12);
 }
@@ -106,6 +113,12 @@ std::string result_block(const DiffReport& d) {
   text += row(fmt::format("{}/step", unit.symbol), time_text(d.step_a_ps, unit), time_text(d.step_b_ps, unit),
               relative(a.step_time_s, b.step_time_s));
   text += count_row("tok/s/GPU", a.tokens_per_s_per_gpu, b.tokens_per_s_per_gpu);
+  text +=
+      row("model TFLOP/s/GPU full", tflops_text(a.model_tflops_per_gpu.full), tflops_text(b.model_tflops_per_gpu.full),
+          relative(a.model_tflops_per_gpu.full, b.model_tflops_per_gpu.full));
+  if (a.peak_tflops != b.peak_tflops) {
+    text += row("  of a peak of (MFU)", peak_text(a), peak_text(b), relative(a.peak_tflops, b.peak_tflops));
+  }
   text += share_row("MFU full", a.mfu.full, b.mfu.full);
   text += share_row("MFU causal", a.mfu.causal, b.mfu.causal);
   text += share_row("HFU", a.hfu, b.hfu);
@@ -180,6 +193,8 @@ Json side_json(const DiffSide& side) {
           {"step_time_s", r.step_time_s},
           {"tokens_per_s", r.tokens_per_s},
           {"tokens_per_s_per_gpu", r.tokens_per_s_per_gpu},
+          {"model_tflops_per_gpu", {{"full", r.model_tflops_per_gpu.full}, {"causal", r.model_tflops_per_gpu.causal}}},
+          {"peak_tflops", r.peak_tflops},
           {"mfu", {{"full", r.mfu.full}, {"causal", r.mfu.causal}}},
           {"hfu", r.hfu},
           {"bubble_fraction", r.bubble_fraction},

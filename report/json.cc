@@ -9,10 +9,32 @@ std::string to_text(const Json& json) { return json.dump(2, ' ', false, Json::er
 
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
+namespace {
+
+std::string_view kind_text(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kSubject:
+      return "subject";
+    case ErrorKind::kUsage:
+      return "usage";
+    case ErrorKind::kInput:
+      return "input";
+    case ErrorKind::kUnsupported:
+      return "unsupported";
+    case ErrorKind::kEnvironment:
+      return "environment";
+    case ErrorKind::kExecution:
+      return "execution";
+  }
+  return "";
+}
+
+}  // namespace
+
 Json problems_json(const std::vector<Problem>& problems) {
   Json list = Json::array();
   for (const Problem& p : problems) {
-    list.push_back({{"kind", p.kind == ErrorKind::kUnsupported ? "unsupported" : "input"},
+    list.push_back({{"kind", kind_text(p.kind)},
                     {"message", p.message},
                     {"file", p.where.file},
                     {"line", p.where.line},

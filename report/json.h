@@ -21,7 +21,7 @@ std::string to_text(const Json& json);
 // 16 hexadecimal digits.
 std::string hex(std::uint64_t value);
 
-// [{kind, message, file, line, field, help}]; kind is "unsupported" or "input".
+// [{kind, message, file, line, field, help}]; kind is "input", "unsupported" or another ErrorKind's name.
 Json problems_json(const std::vector<Problem>& problems);
 
 // {"weights": bytes, ..., "comm": bytes}.

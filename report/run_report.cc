@@ -121,6 +121,18 @@ std::string ReferenceComparison::faults() const {
   return config::join(faults);
 }
 
+std::optional<std::string> RunReport::divergence() const {
+  constexpr double kWorseThanGuessing = 1.1;
+  for (std::size_t i = 0; i < std::min<std::size_t>(steps.size(), kJudgedSteps); ++i) {
+    if (!steps[0].reference_loss || !steps[i].reference_loss) continue;
+    const double first = *steps[0].reference_loss;
+    const double loss = *steps[i].reference_loss;
+    if (std::isfinite(loss) && loss <= kWorseThanGuessing * first) continue;
+    return fmt::format("{:.4g} at step 1, {:.4g} at step {}", first, loss, i + 1);
+  }
+  return std::nullopt;
+}
+
 EngineChecks check_engines(const trace::Trace& measured, const trace::Trace& simulated) {
   EngineChecks checks;
   const trace::Join joined = trace::join(simulated, measured);

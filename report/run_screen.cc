@@ -35,6 +35,12 @@ std::string subject_block(const RunReport& r) {
       fmt::format("{}, {} layers, hidden {}, {}; launcher none ({}), {} cores of this machine shared by {} ranks",
                   s.model.name, s.model.layers, s.model.hidden, program::to_string(s.training.compute), r.ranks_as,
                   r.cores, s.gpus));
+  if (const std::optional<std::string> losses = r.divergence(); losses && !r.passes()) {
+    text += wrapped("why", kLabelWidth,
+                    fmt::format("one rank diverges too (loss {}), and rounding decides where to: lower "
+                                "training.optimizer.lr",
+                                *losses));
+  }
   if (r.reference) {
     const ReferenceBounds& b = r.reference->bounds;
     text += wrapped("bounds", kLabelWidth,

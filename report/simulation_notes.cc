@@ -18,8 +18,8 @@ std::optional<PublishedRun> nearest(const plan::Scenario& s, const std::vector<P
     // A run with quantised matmuls is near no other.
     const bool quantised = run.precision == "fp8" || run.precision == "fp4";
     if (quantised && run.precision != precision_of(s)) continue;
-    if (run.parameters != parameters) continue;
-    if (run.model != s.model.name || run.gpu != s.cluster.node.device.name) continue;
+    // The count tells models apart whatever a file calls them; an imported one has no name.
+    if (run.parameters != parameters || run.gpu != s.cluster.node.device.name) continue;
     const std::tuple score(run.precision == precision_of(s), run.gpus == s.gpus,
                            run.global_batch_size == s.training.global_batch_size,
                            run.sequence_length == s.training.sequence_length);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/check.h"
 #include "base/quantity.h"
@@ -129,6 +130,18 @@ std::string reasons_text(const SweepReport& sweep) {
   return text.empty() ? text : text + "\n";
 }
 
+// Where the variants' shares are not of the same peak.
+std::string peaks_text(const SweepReport& sweep) {
+  std::set<double> peaks;
+  for (const SweepVariant& v : sweep.variants) {
+    if (v.has_step()) peaks.insert(v.peak_tflops);
+  }
+  if (peaks.size() < 2) return "";
+  std::vector<std::string> texts;
+  for (const double peak : peaks) texts.push_back(significant(peak, 4));
+  return "MFU is of the peak of each variant's own compute type: " + joined(texts, ", ") + " TFLOP/s\n";
+}
+
 std::string table_text(const SweepReport& sweep) {
   const std::vector<Row> rows = table_of(sweep);
   std::vector<std::size_t> widths(rows.front().size(), 0);
@@ -144,6 +157,7 @@ std::string table_text(const SweepReport& sweep) {
   }
   text += "\n" + reasons_text(sweep);
   if (!sweep.best) return text + "best: none fits\n";
+  text += peaks_text(sweep);
   text += "best: the highest tok/s/GPU of those that fit; the simulator is uncalibrated, so near ties are ties\n";
   return text + wrapped("next:", 6, settings_text(sweep, sweep.variants[*sweep.best]));
 }
@@ -221,6 +235,7 @@ Json variant_json(const SweepReport& sweep, const SweepVariant& v) {
           {"tokens_per_s", figure(v.tokens_per_s)},
           {"tokens_per_s_per_gpu", figure(v.tokens_per_s_per_gpu)},
           {"mfu", figure({{"full", v.mfu.full}, {"causal", v.mfu.causal}})},
+          {"peak_tflops", figure(v.peak_tflops)},
           {"hfu", figure(v.hfu)},
           {"bubble_fraction", figure(v.bubble_fraction)},
           {"allocated_bytes", figure(v.allocated_bytes)},

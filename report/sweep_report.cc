@@ -80,6 +80,7 @@ SweepVariant sweep_variant(std::vector<std::string> values, const SimulationRepo
           .tokens_per_s = r.tokens_per_s,
           .tokens_per_s_per_gpu = r.tokens_per_s_per_gpu,
           .mfu = r.mfu,
+          .peak_tflops = r.peak_tflops,
           .hfu = r.hfu,
           .bubble_fraction = r.bubble_fraction,
           .allocated_bytes = r.memory.allocated_bytes,

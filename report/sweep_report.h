@@ -34,6 +34,7 @@ struct SweepVariant {
   double tokens_per_s = 0;
   double tokens_per_s_per_gpu = 0;
   PerConvention mfu;
+  double peak_tflops = 0;  // what MFU is a share of
   double hfu = 0;
   double bubble_fraction = 0;
   std::int64_t allocated_bytes = 0;

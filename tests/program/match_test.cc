@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "problems.h"
-#include "sketch.h"
+#include "tests/program/problems.h"
+#include "tests/program/sketch.h"
 
 namespace stepcast::program {
 namespace {

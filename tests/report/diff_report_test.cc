@@ -70,6 +70,11 @@ TEST(Diff, ExplainsTheDifferenceByPartsOfTime) {
   EXPECT_EQ(sum, 200'000'000);
   const std::string screen = diff_screen(diff);
   EXPECT_TRUE(screen.starts_with("SLOWER  B takes 20.0 % longer for a step: 1.000 -> 1.200 ms (+0.200): ")) << screen;
+  // One peak, one row of it too many.
+  EXPECT_EQ(screen.find("of a peak of (MFU)"), std::string::npos);
+  DiffReport other_peak = diff;
+  other_peak.b.report.peak_tflops *= 2;
+  EXPECT_NE(diff_screen(other_peak).find("of a peak of (MFU)"), std::string::npos);
   const auto json = nlohmann::json::parse(diff_json(diff));
   EXPECT_EQ(json["change_ps"], 200'000'000);
   EXPECT_EQ(json["memory"].size(), 5U);

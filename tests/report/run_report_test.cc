@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -60,6 +62,22 @@ TEST(ReferenceComparison, JudgesLaterStepsTogether) {
   EXPECT_EQ(later.faults(), "loss 5.0e-04 at step 3, gradients together 2.0e-03 at step 3 (worst c)");
   c.add(4, 2, 3, {9, "d", 9});
   EXPECT_TRUE(c.passes());
+}
+
+// Where one rank alone gets worse than its first guess, rounding decides what plans do.
+TEST(RunReport, TellsTrainingThatDiverges) {
+  RunReport r;
+  const auto step = [](double loss) { return RunStep{.step_time_s = 1, .loss = loss, .reference_loss = loss}; };
+  r.steps = {step(5.5), step(5.9), step(5.4)};
+  EXPECT_EQ(r.divergence(), std::nullopt);
+  r.steps[1] = step(6.1);  // above 1.1 * 5.5 = 6.05
+  EXPECT_EQ(r.divergence(), "5.5 at step 1, 6.1 at step 2");
+  r.steps[1] = step(std::nan(""));
+  EXPECT_EQ(r.divergence(), "5.5 at step 1, nan at step 2");
+  r.steps = {step(5.5), step(5.5), step(5.5), step(99)};  // later steps are not judged
+  EXPECT_EQ(r.divergence(), std::nullopt);
+  r.steps = {RunStep{.step_time_s = 1, .loss = 1e9}};  // no reference
+  EXPECT_EQ(r.divergence(), std::nullopt);
 }
 
 trace::Trace one_rank(const std::string& source) {

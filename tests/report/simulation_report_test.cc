@@ -124,21 +124,21 @@ TEST(SimulationReport, MeasuresRoomInWhatTheDriverReports) {
 }
 
 TEST(SimulationReport, ShowsThePublishedRunOfTheSameModelAndDeviceOnly) {
-  const auto run = [](const std::string& id, const std::string& model, std::int64_t gpus) {
+  const auto run = [](const std::string& id, const std::string& gpu, std::int64_t gpus) {
     PublishedRun r;
     r.id = id;
-    r.model = model;
-    r.gpu = "chip";
+    r.model = "published";  // whatever a scenario calls the model: its parameters are what counts
+    r.gpu = gpu;
     r.gpus = gpus;
     r.parameters = models::count_parameters(scenario().model).total;
     return r;
   };
-  const PublishedRun other = run("other", "m", 8);
-  const PublishedRun near = run("near", "m", 4);
-  const PublishedRun wrong = run("wrong", "n", 4);
+  const PublishedRun other = run("other", "chip", 8);
+  const PublishedRun near = run("near", "chip", 4);
+  const PublishedRun wrong = run("wrong", "crisp", 4);
   EXPECT_EQ(report_with(scenario(), {other, near, wrong}).nearest_published->id, "near");
   EXPECT_EQ(report_with(scenario(), {wrong}).nearest_published, std::nullopt);
-  PublishedRun changed = near;  // the same name, but another number of layers
+  PublishedRun changed = near;  // another number of layers
   changed.parameters += 1;
   EXPECT_EQ(report_with(scenario(), {changed}).nearest_published, std::nullopt);
 }

@@ -92,6 +92,17 @@ TEST(SweepReport, SaysHowMuchIsOverAndWhyOneWasRefused) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
 }
 
+TEST(SweepReport, SaysWhereSharesAreOfDifferentPeaks) {
+  SweepReport sweep = example();
+  for (const std::size_t i : {0U, 1U, 3U}) sweep.variants[i].peak_tflops = 989.5;
+  finish_sweep(sweep, SweepOrder::kGiven, {});
+  EXPECT_EQ(sweep_text(sweep, SweepFormat::kTable).find("MFU is of the peak"), std::string::npos);
+  sweep.variants[3].peak_tflops = 1979;
+  EXPECT_NE(sweep_text(sweep, SweepFormat::kTable)
+                .find("MFU is of the peak of each variant's own compute type: 989.5, 1979 TFLOP/s\n"),
+            std::string::npos);
+}
+
 TEST(SweepReport, QuotesInCsvAndMarkdown) {
   SweepReport sweep = example();
   finish_sweep(sweep, SweepOrder::kGiven, {});

@@ -1,0 +1,85 @@
+// `check`, `run` and `dump` as scripts rely on them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program_run.h"
+
+namespace stepcast::cli {
+namespace {
+
+TEST(Check, ShowsWhereEachValueComesFrom) {
+  const ProgramRun run = stepcast(std::string("check --show-config --set plan.vp=1 ") + kTiny);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("--set plan.vp=1"), std::string::npos);
+  EXPECT_NE(run.out.find("tiny-llama-tp2-pp2.yaml:"), std::string::npos);
+}
+
+TEST(Check, ListsBrokenRulesAsJson) {
+  const ProgramRun run = stepcast(std::string("check --json --set gpus=20 --set plan.pp=5 ") + kTiny);
+  EXPECT_EQ(run.exit_code, 1);
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["valid"], false);
+  ASSERT_GE(json["violations"].size(), 1U);
+  EXPECT_EQ(json["violations"][0]["kind"], "input");
+}
+
+TEST(Check, TellsUnsupportedFromBroken) {
+  const std::string arguments = kEight + " --set plan.zero=3";
+  const ProgramRun screen = stepcast("check " + arguments);
+  EXPECT_EQ(screen.exit_code, 4);
+  EXPECT_TRUE(screen.out.starts_with("UNSUPPORTED  ")) << screen.out;
+  const ProgramRun run = stepcast("check --json " + arguments);
+  EXPECT_EQ(run.exit_code, 4);
+  EXPECT_EQ(nlohmann::json::parse(run.out)["violations"][0]["kind"], "unsupported");
+}
+
+TEST(Run, ReproducesTheSingleRankReference) {
+  const std::string trace = scratch("run.pftrace");
+  const ProgramRun run =
+      stepcast(std::string("run --backend cpu --reference --steps 3 --json --trace ") + trace + " " + kTiny);
+  ASSERT_EQ(run.exit_code, 0) << run.err << run.out;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["backend"], "cpu");
+  EXPECT_EQ(json["ranks"], 4);
+  EXPECT_EQ(json["steps"].size(), 3U);
+  EXPECT_LE(json["loss_error"].get<double>(), 1e-5);
+  EXPECT_LE(json["gradient_error"].get<double>(), 1e-4);
+  EXPECT_EQ(json["checks"]["measured_ops"], json["checks"]["simulated_ops"]);
+  EXPECT_EQ(json["checks"]["memory_differences"].size(), 0U);
+  EXPECT_GT(file_text(trace).size(), 1000U);
+  std::filesystem::remove(trace);
+}
+
+TEST(Run, StartsItsScreenWithTheVerdict) {
+  const ProgramRun run = stepcast(std::string("run --backend cpu --reference --steps 1 ") + kTiny);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.out.starts_with("PASS  same as 1 rank: loss ")) << run.out;
+  EXPECT_NE(run.out.find("not GPU numbers"), std::string::npos);
+}
+
+TEST(Run, EndsAtAnInterruptWithoutAFile) {
+  const std::string trace = scratch("interrupted.pftrace");
+  EXPECT_EQ(interrupted({"run", "--backend", "cpu", "--steps", "1000000", "--trace", trace, kTiny}), 130);
+  EXPECT_FALSE(std::filesystem::exists(trace));
+}
+
+TEST(Dump, PrintsTheProgram) {
+  const ProgramRun run = stepcast(std::string("dump ") + kTiny);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("stage0"), std::string::npos);
+}
+
+TEST(Dump, GivesTheSameTextAsJson) {
+  const ProgramRun run = stepcast(std::string("dump --json ") + kTiny);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["schema"], "stepcast/dump/1");
+  EXPECT_EQ(json["text"], stepcast(std::string("dump ") + kTiny).out);
+  const auto simulated = nlohmann::json::parse(stepcast(std::string("simulate --json ") + kTiny).out);
+  EXPECT_EQ(json["fingerprint"], simulated["fingerprint"]);
+}
+
+}  // namespace
+}  // namespace stepcast::cli
