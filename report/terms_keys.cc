@@ -86,7 +86,7 @@ constexpr Term kKeys[] = {
      "", "plan/user_buffers.h; Transformer Engine, initialize_ub; Megatron-LM --tp-comm-overlap"},
     {"tp_comm_cfg",
      "qkv_fprop, qkv_dgrad, qkv_wgrad, proj_fprop, proj_dgrad, fc1_fprop, fc1_dgrad, fc1_wgrad, "
-     "fc2_fprop, fc2_dgrad, num_sm, set_sm_margin, num_splits, ring_exchange, pipeline, bulk, method",
+     "fc2_fprop, fc2_dgrad, num_sm, set_sm_margin, num_splits, ring_exchange, bulk, method",
      "Of each matmul that tp_comm overlaps: the method, the multiprocessors of the kernel that communicates (num_sm), "
      "whether the matmul leaves them free (set_sm_margin), and the blocks of a pipeline (num_splits).",
      "matmul time x SMs / (SMs - num_sm) with set_sm_margin", "plan/user_buffers.h; Megatron-LM --tp-comm-overlap-cfg"},
@@ -95,6 +95,8 @@ constexpr Term kKeys[] = {
      "plan/README.md; Megatron-LM, asynchronous tensor-model-parallel all-reduce"},
     {"rank_order", "", "In which order ranks are numbered: the first role has neighbours side by side.", "",
      "plan/layout.h; Megatron-LM RankGenerator"},
+    {"offload", "offload.kind, offload.activations, offload.optimizer, offload.params",
+     "Tensors kept in the host's memory or on disk; known, not supported yet.", "", "plan/scenario.proto"},
     // Stack, job, report.
     {"stack.attention", "flash2, flash3, cudnn, sdpa_flash",
      "Fused attention, which keeps no scores, or unfused, which writes them to memory.", "",

@@ -70,7 +70,7 @@ constexpr Term kWords[] = {
      "embeddings).",
      "", "plan/lowering.cc"},
     // Streams and passes.
-    {"stream", "h2d, d2h, pp_next, pp_previous",
+    {"stream", "h2d, d2h, send_next, send_prev, recv_next, recv_prev",
      "A queue of ops in order: compute, one per kind of communication and neighbour, copies from and to the host.", "",
      "program/types.h"},
     {"pass", "F, I, W, R, opt",

@@ -102,8 +102,10 @@ TEST(TensorOverlap, LeavesBulkOverlapAndTheHeadWhole) {
   }
 }
 
-std::int32_t multiprocessors(const program::Program& p, program::Pass pass, const std::string& op) {
-  for (const Op& o : segment_with(p, pass, op).ops) {
+// Of `op` in the segment that has `matmul`.
+std::int32_t multiprocessors(const program::Program& p, program::Pass pass, const std::string& matmul,
+                             const std::string& op) {
+  for (const Op& o : segment_with(p, pass, matmul).ops) {
     if (o.name == op) return o.attributes.multiprocessors;
   }
   return -2;
@@ -114,18 +116,18 @@ std::int32_t multiprocessors(const program::Program& p, program::Pass pass, cons
 TEST(TensorOverlap, RunsOnTheMultiprocessorsOfTransformerEngine) {
   using program::Pass;
   const program::Program p = lowered(true);
-  const auto of = [&p](Pass pass, const char* op) { return multiprocessors(p, pass, op); };
-  EXPECT_EQ(of(Pass::kForward, "gather1"), 0);
-  EXPECT_EQ(of(Pass::kForward, "qkv0"), -1);
-  EXPECT_EQ(of(Pass::kForward, "down0"), 16);
-  EXPECT_EQ(of(Pass::kForward, "scatter2"), 16);
-  EXPECT_EQ(of(Pass::kForward, "scatter3"), 32);
-  EXPECT_EQ(of(Pass::kInputGrad, "gather_input"), 16);
-  EXPECT_EQ(of(Pass::kInputGrad, "gate_up"), 16);
-  EXPECT_EQ(of(Pass::kInputGrad, "reduce"), 16);
-  EXPECT_EQ(of(Pass::kWeightGrad, "gate_up"), 16);
-  EXPECT_EQ(of(Pass::kWeightGrad, "down"), -1);
-  EXPECT_EQ(of(Pass::kInputGrad, "down0"), -1);
+  const auto of = [&p](Pass pass, const char* matmul, const char* op) { return multiprocessors(p, pass, matmul, op); };
+  EXPECT_EQ(of(Pass::kForward, "qkv0", "gather1"), 0);
+  EXPECT_EQ(of(Pass::kForward, "qkv0", "qkv0"), -1);
+  EXPECT_EQ(of(Pass::kForward, "down0", "down0"), 16);
+  EXPECT_EQ(of(Pass::kForward, "down0", "scatter2"), 16);
+  EXPECT_EQ(of(Pass::kForward, "down0", "scatter3"), 32);
+  EXPECT_EQ(of(Pass::kInputGrad, "gate_up", "gather_input"), 16);
+  EXPECT_EQ(of(Pass::kInputGrad, "gate_up", "gate_up"), 16);
+  EXPECT_EQ(of(Pass::kInputGrad, "gate_up", "reduce"), 16);
+  EXPECT_EQ(of(Pass::kWeightGrad, "gate_up", "gate_up"), 16);
+  EXPECT_EQ(of(Pass::kWeightGrad, "down", "down"), -1);
+  EXPECT_EQ(of(Pass::kInputGrad, "down0", "down0"), -1);
 }
 
 struct Totals {
@@ -207,7 +209,7 @@ TEST(TensorOverlapRules, WarnOfSettingsWithoutEffect) {
 // A gather cannot be a pipeline; kTiny's hidden size, 64, divides by 4 and not by 5.
 TEST(TensorOverlapRules, RefuseWhatTransformerEngineCannotDo) {
   EXPECT_EQ(exit_code_of(kTiny, {kOn, "plan.overlap.tp_comm_cfg={qkv_fprop: {method: pipeline}}"}), 4);
-  EXPECT_EQ(exit_code_of(kTiny, {kOn, "plan.overlap.tp_comm_cfg={qkv_fprop: {num_sm: 33}}"}), 2);
+  EXPECT_EQ(exit_code_of(kTiny, {kOn, "plan.overlap.tp_comm_cfg={qkv_fprop: {num_sm: 33}}"}), 3);
   const std::vector<Problem> problems =
       problems_of(kTiny, {kOn, "plan.overlap.tp_comm_cfg={fc2_fprop: {num_splits: 5}}"});
   ASSERT_EQ(problems.size(), 1U);

@@ -133,7 +133,8 @@ TEST(Terms, ExplainTheWordsOfTransfersMemoryAndTraces) {
 
 // "carries" names the groups' roles.
 TEST(Terms, ExplainEveryRoleOfALoweredPlan) {
-  plan::testing::TinyPlan plan{.name = "roles", .tp = 2, .pp = 2, .dp = 2, .cp = 2};
+  plan::testing::TinyPlan plan{.name = "roles", .tp = 2, .pp = 2};
+  plan.dp = plan.cp = 2;
   plan.tied = true;
   std::set<std::string> roles;
   for (const program::Role& role : plan::lower(plan::testing::make_scenario({}, plan)).roles) roles.insert(role.name);
