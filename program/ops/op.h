@@ -103,9 +103,9 @@
 //   all_reduce           buffer a                         reduce = sum | max; own part of the buffer, n = count
 //   all_gather           in r, out w | buffer a           out holds the members' parts in member order; in place, the
 //                                                         own part already sits at its position
-//   reduce_scatter       in r, out w|a | buffer a         out = own part of the sum; in place, it lands at its position;
-//                                                         an out with b times the columns of in gets them as block
-//                                                         `count` of b, the others stay (a)
+//   reduce_scatter       in r, out w|a | buffer a         out = own part of the sum; in place, it lands at its
+//                                                         position; an out with b times the columns of in gets them as
+//                                                         block `count` of b, the others stay (a)
 //   broadcast            buffer a                         from member `count`
 //   all_to_all           in r, out w                      n equal parts each: part j of `in` goes to member j, whose
 //                                                         `out` holds the members' parts in member order
