@@ -191,9 +191,9 @@ double AnalyticCostModel::attention_seconds(const Op& op, std::span<const Tensor
   // The causal mask halves the mean number of keys a query sees.
   const double sequence = static_cast<double>(operands[at.keys].shape.extent(0)) / static_cast<double>(a.batch) / 2;
   const std::int64_t queries = qkv.shape.extent(0) / a.batch;
-  const auto tiles = static_cast<double>(a.heads * a.batch * ((queries + kTileQueries - 1) / kTileQueries));
+  const std::int64_t tiles = a.heads * a.batch * ((queries + kTileQueries - 1) / kTileQueries);
   const double slowdown = (1 + c.head_dim_half / static_cast<double>(a.head_dim)) * (1 + c.sequence_half / sequence) *
-                          (1 + c.tiles_half / tiles);
+                          (1 + c.tiles_half / static_cast<double>(tiles));
   return program::work_of(op, operands).flops.count * slowdown / (peak_of(qkv.dtype) * c.efficiency);
 }
 

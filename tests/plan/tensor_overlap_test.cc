@@ -186,6 +186,35 @@ TEST(TensorOverlapRules, NeedSequenceParallelism) {
 
 constexpr const char* kOn = "plan.overlap.tp_comm=true";
 
+constexpr const char* kQuantised = R"(framework: megatron-core
+model: {num_hidden_layers: 2, hidden_size: 1024, intermediate_size: 2048, num_attention_heads: 8,
+        num_key_value_heads: 8, vocab_size: 1024}
+cluster: hgx-b200
+gpus: 2
+training: {sequence_length: 512, global_batch_size: 1}
+plan: {tp: 2, overlap: {tp_comm: true}}
+)";
+
+// What is gathered travels quantised, as without chunks: products, which are sums of both ranks' parts, in bf16.
+TEST(TensorOverlap, CarriesWhatQuantisedMatmulsRead) {
+  for (const char* const recipe : {"delayed", "tensorwise", "mxfp8", "nvfp4"}) {
+    const std::string precision =
+        recipe == std::string("nvfp4") ? "nvfp4" : "{compute: fp8, fp8_recipe: " + std::string(recipe) + "}";
+    ReadScenario read = read_text(kQuantised, {"training.precision=" + precision});
+    throw_if_violated(read);
+    const program::CheckedProgram checked(lower(read.scenario));
+    std::int64_t exchanges = 0;
+    for (const program::Segment& s : checked.program().segments) {
+      for (const Op& op : s.ops) {
+        if (op.kind != OpKind::kExchange) continue;
+        ++exchanges;
+        EXPECT_TRUE(program::is_quantised(s.type_of(op.operands[0]).dtype)) << recipe << " " << s.label << op.name;
+      }
+    }
+    EXPECT_EQ(exchanges, 4) << recipe;  // one chunk each of qkv, gate_up, out and down
+  }
+}
+
 TEST(TensorOverlapRules, TakeTransformerEnginesSettingsByMatmul) {
   const ReadScenario read = read_tiny(
       {kOn,
