@@ -37,6 +37,12 @@ void reduce_range(std::span<const MemberBuffers> members, std::int64_t begin, st
   }
 }
 
+// Where the n-th element of a member's part lies in its `out`.
+std::int64_t place_of(const CollectiveSpec& spec, std::int64_t n) {
+  if (spec.columns == 0) return n;
+  return n / spec.columns * spec.row_columns + spec.first_column + n % spec.columns;
+}
+
 template <class Stored, class Combine>
 void reduce_with(const CollectiveSpec& spec, std::span<const MemberBuffers> members, Combine combine) {
   if (spec.kind == program::OpKind::kAllReduce) {
@@ -49,7 +55,7 @@ void reduce_with(const CollectiveSpec& spec, std::span<const MemberBuffers> memb
   for (std::size_t m = 0; m < members.size(); ++m) {
     auto* out = static_cast<Stored*>(members[m].out);
     reduce_range<Stored>(members, begin, spec.counts[m], combine,
-                         [&](std::int64_t i, Stored v) { out[i - begin] = v; });
+                         [&](std::int64_t i, Stored v) { out[place_of(spec, i - begin)] = v; });
     begin += spec.counts[m];
   }
 }
@@ -122,6 +128,13 @@ void broadcast(const CollectiveSpec& spec, std::span<const MemberBuffers> member
   }
 }
 
+void set_columns(CollectiveSpec& spec, const program::Op& op, std::span<const program::TensorType> operands) {
+  if (program::column_blocks(operands[0].shape, operands[1].shape) == 1) return;
+  spec.columns = operands[0].shape.extent(1);
+  spec.row_columns = operands[1].shape.extent(1);
+  spec.first_column = op.attributes.count * spec.columns;
+}
+
 }  // namespace
 
 CollectiveSpec collective_spec(const program::Op& op, std::span<const program::TensorType> operands,
@@ -136,6 +149,7 @@ CollectiveSpec collective_spec(const program::Op& op, std::span<const program::T
   if (op.kind == program::OpKind::kBroadcast) spec.root = op.attributes.count;
   if (op.kind == program::OpKind::kAllGather && operands.size() == 2) spec.elements = operands[1].shape.elements();
   if (op.kind != program::OpKind::kAllGather && op.kind != program::OpKind::kReduceScatter) return spec;
+  if (op.kind == program::OpKind::kReduceScatter && operands.size() == 2) set_columns(spec, op, operands);
   spec.counts = op.member_counts;
   if (spec.counts.empty()) spec.counts.assign(static_cast<std::size_t>(members), spec.elements / members);
   return spec;

@@ -19,6 +19,11 @@ struct CollectiveSpec {
   std::int64_t root = 0;             // broadcast: member
   std::int64_t elements = 0;         // of the whole: all-reduced, broadcast, gathered, scattered or exchanged buffer
   std::vector<std::int64_t> counts;  // all-gather, reduce-scatter: elements per member, adding up to `elements`
+  // reduce-scatter into a block of the columns of a wider matrix: columns of the block, of the matrix and before the
+  // block; 0: the parts lie one behind the other
+  std::int64_t columns = 0;
+  std::int64_t row_columns = 0;
+  std::int64_t first_column = 0;
   bool operator==(const CollectiveSpec&) const = default;
 };
 

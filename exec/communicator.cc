@@ -43,7 +43,8 @@ void check_sizes(const CollectiveArrival& a, std::size_t member) {
   const bool scatters = a.spec.kind == program::OpKind::kReduceScatter;
   if (gathers || scatters) CHECK(member < a.spec.counts.size(), member, a.spec.counts.size());
   const std::int64_t in = gathers ? a.spec.counts[member] : a.spec.elements;
-  const std::int64_t out = scatters ? a.spec.counts[member] : a.spec.elements;
+  std::int64_t out = scatters ? a.spec.counts[member] : a.spec.elements;
+  if (a.spec.columns > 0) out = out / a.spec.columns * a.spec.row_columns;
   CHECK(a.in_elements == in && a.out_elements == out, a.in_elements, in, a.out_elements, out);
 }
 

@@ -7,13 +7,15 @@
 namespace stepcast::exec {
 namespace {
 
-// An operand that is one member's part of the rows (program/ops/op.h) starts where this rank's index puts that part.
+// An operand that is a part of the rows (program/ops/op.h) starts where that part does; a member's, where this rank's
+// index puts it.
 void place_parts(const program::Program& p, const RankRun& run, const program::Op& op,
                  std::vector<kernels::Tensor>& operands) {
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const program::Operand& o = op.operands[i];
     if (!o.is_part()) continue;
-    const std::int64_t number = program::part_number(o, program::membership(p, run.rank, op.index_role.value()).index);
+    const std::int64_t index = op.index_role ? program::membership(p, run.rank, *op.index_role).index : 0;
+    const std::int64_t number = program::part_number(o, index);
     operands[i].data = static_cast<std::byte*>(operands[i].data) + number * operands[i].type.bytes();
   }
 }

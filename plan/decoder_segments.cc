@@ -96,29 +96,45 @@ bool has_layers_without_positions(const models::Architecture& model) {
                      [](const models::LayerKind& kind) { return !kind.rotary; });
 }
 
+std::optional<ColumnOverlap> column_overlap(const Scenario& s, OverlappedMatmul forward, OverlappedMatmul input_grad,
+                                            OverlappedMatmul weight_grad) {
+  if (!s.plan.overlap_tp_comm) return std::nullopt;
+  const UserBuffers& buffers = s.plan.user_buffers;
+  return ColumnOverlap{buffers.of(forward), buffers.of(input_grad), buffers.of(weight_grad)};
+}
+
+std::optional<RowOverlap> row_overlap(const Scenario& s, OverlappedMatmul forward, OverlappedMatmul input_grad) {
+  if (!s.plan.overlap_tp_comm) return std::nullopt;
+  return RowOverlap{s.plan.user_buffers.of(forward), s.plan.user_buffers.of(input_grad)};
+}
+
 void build_projections_in(const Context& c, DecoderSegments::Projections& d) {
   const models::Architecture& m = c.scenario.model;
   const Shapes& x = c.x;
   const auto in_matmul = [](bool bias) { return bias ? ColumnBias::kInMatmul : ColumnBias::kNone; };
   const bool rotary = m.positions == models::PositionKind::kRotary;
   const bool norms = m.qk_norm != models::QkNorm::kNone;
-  const InputGather gather = c.scenario.plan.overlap_tp_comm ? InputGather::kInChunks : InputGather::kWhole;
+  using enum OverlappedMatmul;
+  const auto qkv = column_overlap(c.scenario, kQkvForward, kQkvInputGrad, kQkvWeightGrad);
+  const auto fc1 = column_overlap(c.scenario, kFc1Forward, kFc1InputGrad, kFc1WeightGrad);
   const bool shared = x.kv_ranks > 1;
-  d.qkv = build_column(c, "attn", "qkv", x.qkv, {norms, rotary, shared}, in_matmul(m.qkv_bias), gather);
+  d.qkv = build_column(c, "attn", "qkv", x.qkv, {norms, rotary, shared}, in_matmul(m.qkv_bias), qkv);
   if (has_layers_without_positions(m)) {
-    d.qkv_without_positions =
-        build_column(c, "attn", "qkv", x.qkv, {norms, false, shared}, in_matmul(m.qkv_bias), gather);
+    d.qkv_without_positions = build_column(c, "attn", "qkv", x.qkv, {norms, false, shared}, in_matmul(m.qkv_bias), qkv);
   }
   d.gate_up = build_column(c, "mlp", m.gated_mlp ? "gate_up" : "up", x.mlp_in, {},
-                           bias_in_activation(m) ? ColumnBias::kInActivation : in_matmul(m.mlp_bias), gather);
+                           bias_in_activation(m) ? ColumnBias::kInActivation : in_matmul(m.mlp_bias), fc1);
 }
 
 void build_projections_out(const Context& c, DecoderSegments::Projections& d) {
   const models::Architecture& m = c.scenario.model;
   const bool behind = m.norm_placement == models::NormPlacement::kAfter;
+  using enum OverlappedMatmul;
   d.attn_out =
-      build_row(c, "attn", "out", c.x.q, {program::DropoutSite::kAttentionOutput, m.attention_output_bias, behind});
-  d.down = build_row(c, "mlp", "down", c.x.ffn, {program::DropoutSite::kMlpOutput, m.mlp_bias, behind});
+      build_row(c, "attn", "out", c.x.q, {program::DropoutSite::kAttentionOutput, m.attention_output_bias, behind},
+                row_overlap(c.scenario, kProjForward, kProjInputGrad));
+  d.down = build_row(c, "mlp", "down", c.x.ffn, {program::DropoutSite::kMlpOutput, m.mlp_bias, behind},
+                     row_overlap(c.scenario, kFc2Forward, kFc2InputGrad));
 }
 
 void build_quantised(const Context& c, DecoderSegments& d) {
@@ -319,7 +335,7 @@ DecoderSegments build_decoder_segments(program::ProgramBuilder& b, const Roles& 
   const bool plain = has_plain_layers(s);
   if (plain) build_projections_in(c, d.plain);
   // Megatron-Core's output layer is not one of Transformer Engine's and gathers first.
-  d.logits = build_column(c, "head", "logits", x.vocab, {}, ColumnBias::kNone, InputGather::kWhole);
+  d.logits = build_column(c, "head", "logits", x.vocab, {}, ColumnBias::kNone, std::nullopt);
   d.attention = x.context > 1 ? build_context_attention(c) : build_attention(c);
   d.activation = build_activation(c);
   if (plain) build_projections_out(c, d.plain);

@@ -19,7 +19,6 @@ using program::MatmulForm;
 using program::Op;
 using program::OpKind;
 using program::out;
-using program::part_of;
 using program::Ref;
 using program::SegmentBuilder;
 using program::SegmentId;
@@ -89,7 +88,7 @@ void split_group(SegmentBuilder& b, const Context& c, Ref dqkv, Ref dpart) {
 }
 
 SegmentId column_forward(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
-                         HeadOps heads, ColumnBias bias, InputGather gather) {
+                         HeadOps heads, ColumnBias bias, const std::optional<ColumnOverlap>& overlap) {
   const Shapes& x = c.x;
   SegmentBuilder f(label);
   const bool by_norm = c.quantisation != nullptr && norm_quantises(c.scenario);
@@ -103,8 +102,8 @@ SegmentId column_forward(const Context& c, const std::string& label, const std::
   if (x.sequence_parallel) input = f.temp("gathered", f.type_of(own).dtype, {x.tokens, x.hidden}, kActivations);
   std::optional<Ref> b;
   if (bias == ColumnBias::kInMatmul) b = f.slot("bias", x.compute, {rows});
-  if (gather == InputGather::kInChunks) {
-    add_gather_matmul(f, c, name, {own, input, w, projected, b});
+  if (overlap) {
+    add_gather_matmul(f, c, name, {own, input, w, projected, b}, overlap->forward);
   } else {
     if (x.sequence_parallel) tp_collective(f, c, OpKind::kAllGather, "gather", {in(own), out(input)});
     matmul(f, MatmulForm::kNT, name, {in(input), in(w), out(projected)}, b);
@@ -115,8 +114,24 @@ SegmentId column_forward(const Context& c, const std::string& label, const std::
   return c.store(f);
 }
 
+// The input gradient of own rows: the sum over tp of d[T,rows] w.
+void reduced_input_grad(SegmentBuilder& i, const Context& c, const std::string& name, Ref d, Ref w, Ref dn,
+                        const std::optional<ColumnOverlap>& overlap) {
+  const Shapes& x = c.x;
+  if (!x.sequence_parallel) {
+    matmul(i, input_gradient_form(c), name, {in(d), in(w), out(dn)});
+    if (x.tensor_parallel) tp_collective(i, c, OpKind::kAllReduce, "reduce", {acc(dn)});
+    return;
+  }
+  const Ref partial = i.temp("partial", x.compute, {x.tokens, x.hidden}, kActivations);
+  Op& product = matmul(i, input_gradient_form(c), name, {in(d), in(w), out(partial)});
+  if (overlap) product.attributes.multiprocessors = overlap->input_grad.left_free();
+  Op& reduce = tp_collective(i, c, OpKind::kReduceScatter, "reduce", {in(partial), out(dn)});
+  if (overlap) reduce.attributes.multiprocessors = overlap->weight_grad.multiprocessors;
+}
+
 SegmentId column_input_grad(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
-                            HeadOps heads) {
+                            HeadOps heads, const std::optional<ColumnOverlap>& overlap) {
   const Shapes& x = c.x;
   SegmentBuilder i(label);
   const std::int64_t rows = heads.shared_kv ? x.qkv_rows : width;
@@ -126,7 +141,9 @@ SegmentId column_input_grad(const Context& c, const std::string& label, const st
   if (x.sequence_parallel) {
     const program::DType kept = c.quantisation == nullptr ? x.compute : c.quantisation->type;
     const Ref n = i.slot("n", kept, {x.local_tokens, x.hidden});
-    gather_kept_input(i, c, n, weight_gradient_slot(i, c, "gathered", x.hidden));
+    std::optional<UserBuffer> bulk;
+    if (overlap) bulk = overlap->input_grad;
+    gather_kept_input(i, c, n, weight_gradient_slot(i, c, "gathered", x.hidden), bulk);
   }
   std::optional<Ref> other;
   if (c.quantisation != nullptr) other = weight_gradient_slot(i, c, "d", rows);
@@ -138,14 +155,7 @@ SegmentId column_input_grad(const Context& c, const std::string& label, const st
     split_group(i, c, dy, projected);
   }
   const Ref d = other ? quantise_gradient(i, c, name, projected, *other, rows) : projected;
-  if (x.sequence_parallel) {
-    const Ref partial = i.temp("partial", x.compute, {x.tokens, x.hidden}, kActivations);
-    matmul(i, input_gradient_form(c), name, {in(d), in(w), out(partial)});
-    tp_collective(i, c, OpKind::kReduceScatter, "reduce", {in(partial), out(dn)});
-  } else {
-    matmul(i, input_gradient_form(c), name, {in(d), in(w), out(dn)});
-    if (x.tensor_parallel) tp_collective(i, c, OpKind::kAllReduce, "reduce", {acc(dn)});
-  }
+  reduced_input_grad(i, c, name, d, w, dn, overlap);
   if (x.tensor_parallel && !c.scenario.plan.overlap_tp_input_grad) {
     i.op(OpKind::kJoin, Stream::kCompute, "wait", {}).attributes.join_stream = Stream::kTp;
   }
@@ -153,18 +163,18 @@ SegmentId column_input_grad(const Context& c, const std::string& label, const st
 }
 
 // dw[rows,cols] += left[T,rows]^T right[T,cols]; with a bias, dbias[rows] += the sum of the `biased` rows of its own
-// output's gradient.
+// output's gradient. `left_free`: multiprocessors that the matmul leaves to communication, or below zero.
 SegmentId weight_grad(const Context& c, const std::string& label, const std::string& name, std::int64_t rows,
-                      std::int64_t cols, std::optional<std::int64_t> biased) {
+                      std::int64_t cols, std::optional<std::int64_t> biased, std::int32_t left_free) {
   SegmentBuilder w(label);
   const Ref left = weight_gradient_slot(w, c, "left", rows);
   const Ref right = weight_gradient_slot(w, c, "right", cols);
   const Ref dw = w.slot("dw", c.x.gradients, {rows, cols});
   if (c.scenario.accumulation == GradientAccumulation::kFused) {
-    matmul(w, weight_gradient_form(c), name, {in(left), in(right), acc(dw)});
+    matmul(w, weight_gradient_form(c), name, {in(left), in(right), acc(dw)}).attributes.multiprocessors = left_free;
   } else {
     const Ref fresh = w.temp("fresh", c.x.compute, {rows, cols}, program::MemoryClass::kGradients);
-    matmul(w, weight_gradient_form(c), name, {in(left), in(right), out(fresh)});
+    matmul(w, weight_gradient_form(c), name, {in(left), in(right), out(fresh)}).attributes.multiprocessors = left_free;
     w.op(OpKind::kAccumulate, Stream::kCompute, name + "_accumulate", {in(fresh), acc(dw)});
   }
   if (biased) {
@@ -219,7 +229,7 @@ Ref reduced_product(SegmentBuilder& f, const Context& c, const std::string& name
 }
 
 SegmentId row_forward(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
-                      ResidualSum to) {
+                      ResidualSum to, const std::optional<RowOverlap>& overlap) {
   const Shapes& x = c.x;
   SegmentBuilder f(label);
   const Ref a = f.slot("a", x.compute, {x.tokens, width});
@@ -229,9 +239,9 @@ SegmentId row_forward(const Context& c, const std::string& label, const std::str
   if (!to.norm_between) residual = f.slot("x", x.compute, {x.local_tokens, x.hidden});
   const Ref y = f.slot("y", x.compute, {x.local_tokens, x.hidden});
   Ref sum = y;
-  if (c.scenario.plan.overlap_tp_comm) {
+  if (overlap) {
     if (residual) sum = f.temp("sum", x.compute, {x.local_tokens, x.hidden}, kActivations);
-    add_matmul_scatter(f, c, name, {input, w, sum, x.hidden});
+    add_matmul_scatter(f, c, name, {input, w, sum, x.hidden}, overlap->forward);
   } else {
     sum = reduced_product(f, c, name, {input, w, y, to.norm_between});
   }
@@ -239,7 +249,8 @@ SegmentId row_forward(const Context& c, const std::string& label, const std::str
   return c.store(f);
 }
 
-SegmentId row_input_grad(const Context& c, const std::string& label, const std::string& name, std::int64_t width) {
+SegmentId row_input_grad(const Context& c, const std::string& label, const std::string& name, std::int64_t width,
+                         const std::optional<RowOverlap>& overlap) {
   const Shapes& x = c.x;
   SegmentBuilder i(label);
   const Ref dy = i.slot("dy", x.compute, {x.local_tokens, x.hidden});
@@ -254,11 +265,11 @@ SegmentId row_input_grad(const Context& c, const std::string& label, const std::
     i.op(OpKind::kDropoutBackward, Stream::kCompute, "dropout", {in(dy), in(mask), out(full)}).attributes.value =
         c.scenario.training.dropout;
   }
-  if (c.scenario.plan.overlap_tp_comm) {
-    // The weight gradient reads all rows of the gathered gradient, the own ones too.
-    i.op(OpKind::kCopy, Stream::kCompute, "own", {in(full), part_of(out(*gathered), c.scenario.plan.tp, 0)})
-        .index_role = c.roles.tp;
-    add_gather_matmul(i, c, name, {full, *gathered, w, da, std::nullopt, MatmulForm::kNN});
+  if (overlap) {
+    RowGradient g{full, *gathered, std::nullopt};
+    if (c.quantisation != nullptr) g = quantise_own_rows(i, c, name, full, *gathered);
+    add_gather_matmul(i, c, name, {g.own, g.rows, w, da, std::nullopt, input_gradient_form(c)}, overlap->input_grad);
+    if (c.quantisation != nullptr) complete_row_gradient(i, c, name, g, *gathered);
     return c.store(i);
   }
   if (c.quantisation != nullptr) {
@@ -274,25 +285,27 @@ SegmentId row_input_grad(const Context& c, const std::string& label, const std::
 }  // namespace
 
 DecoderSegments::Projection build_column(const Context& c, const std::string& label, const std::string& name,
-                                         std::int64_t width, HeadOps heads, ColumnBias bias, InputGather gather) {
+                                         std::int64_t width, HeadOps heads, ColumnBias bias,
+                                         const std::optional<ColumnOverlap>& overlap) {
   DecoderSegments::Projection p;
   p.quantised = c.quantisation != nullptr;
-  p.forward = column_forward(c, label, name, width, heads, bias, gather);
-  p.input_grad = column_input_grad(c, label, name, width, heads);
+  p.forward = column_forward(c, label, name, width, heads, bias, overlap);
+  p.input_grad = column_input_grad(c, label, name, width, heads, overlap);
   const bool biased = bias != ColumnBias::kNone;
   const std::int64_t rows = heads.shared_kv ? c.x.qkv_rows : width;
-  p.weight_grad = weight_grad(c, label, name, rows, c.x.hidden, biased ? std::optional(c.x.tokens) : std::nullopt);
+  p.weight_grad = weight_grad(c, label, name, rows, c.x.hidden, biased ? std::optional(c.x.tokens) : std::nullopt,
+                              overlap ? overlap->weight_grad.left_free() : -1);
   return p;
 }
 
 DecoderSegments::Projection build_row(const Context& c, const std::string& label, const std::string& name,
-                                      std::int64_t width, ResidualSum to) {
+                                      std::int64_t width, ResidualSum to, const std::optional<RowOverlap>& overlap) {
   DecoderSegments::Projection p;
   p.quantised = c.quantisation != nullptr;
-  p.forward = row_forward(c, label, name, width, to);
-  p.input_grad = row_input_grad(c, label, name, width);
+  p.forward = row_forward(c, label, name, width, to, overlap);
+  p.input_grad = row_input_grad(c, label, name, width, overlap);
   p.weight_grad =
-      weight_grad(c, label, name, c.x.hidden, width, to.bias ? std::optional(c.x.local_tokens) : std::nullopt);
+      weight_grad(c, label, name, c.x.hidden, width, to.bias ? std::optional(c.x.local_tokens) : std::nullopt, -1);
   return p;
 }
 

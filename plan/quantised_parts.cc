@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "plan/tensor_overlap.h"
+
 namespace stepcast::plan {
 namespace {
 
@@ -111,10 +113,15 @@ Ref quantise_row_input(SegmentBuilder& b, const Context& c, const std::string& n
   return quantise_whole(b, c, name, a, b.slot("kept", keeps.type, keeps.shape), c.x.tokens, width);
 }
 
-void gather_kept_input(SegmentBuilder& b, const Context& c, Ref kept, Ref gathered) {
+void gather_kept_input(SegmentBuilder& b, const Context& c, Ref kept, Ref gathered,
+                       const std::optional<UserBuffer>& overlap) {
   const bool turns = c.quantisation != nullptr && c.quantisation->transposed;
   const Ref whole = turns ? temp(b, c, "whole", c.x.tokens, c.x.hidden) : gathered;
-  tp_collective(b, c, OpKind::kAllGather, "gather_input", {in(kept), out(whole)});
+  if (overlap) {
+    gather_by_user_buffers(b, c, "gather_input", kept, whole, *overlap);
+  } else {
+    tp_collective(b, c, OpKind::kAllGather, "gather_input", {in(kept), out(whole)});
+  }
   if (turns) transpose(b, "transpose_input", whole, gathered);
 }
 
@@ -123,26 +130,39 @@ Ref quantise_gradient(SegmentBuilder& b, const Context& c, const std::string& na
   return quantise_whole(b, c, name, dy, other, c.x.tokens, width);
 }
 
-Ref quantise_row_gradient(SegmentBuilder& b, const Context& c, const std::string& name, Ref dy, Ref other) {
+RowGradient quantise_own_rows(SegmentBuilder& b, const Context& c, const std::string& name, Ref dy, Ref other) {
   const Shapes& x = c.x;
   const Quantisation& q = *c.quantisation;
-  if (!x.sequence_parallel) return quantise_whole(b, c, name, dy, other, x.tokens, x.hidden);
   const std::optional<Ref> amax = largest_magnitude(b, q, dy, "_" + name, &c);
   const Ref own = temp(b, c, "own", x.local_tokens, x.hidden);
-  const Ref rows = q.two_copies() ? temp(b, c, "rows", x.tokens, x.hidden) : other;
-  if (!q.by_direction) {
-    quantise(b, "_" + name, dy, {out(own)}, amax);
-    tp_collective(b, c, OpKind::kAllGather, "gather", {in(own), out(rows)});
-    if (q.transposed) transpose(b, "transpose_" + name, rows, other);
-    return rows;
+  RowGradient g{own, q.two_copies() ? temp(b, c, "rows", x.tokens, x.hidden) : other, std::nullopt};
+  std::vector<Operand> made{out(own)};
+  if (q.by_direction) {
+    g.own_other = temp(b, c, "own_other", x.local_tokens, x.hidden);
+    made.push_back(out(*g.own_other));
   }
-  const Ref own_other = temp(b, c, "own_other", x.local_tokens, x.hidden);
-  quantise(b, "_" + name, dy, {out(own), out(own_other)}, amax);
-  tp_collective(b, c, OpKind::kAllGather, "gather", {in(own), out(rows)});
-  const Ref whole = q.transposed ? temp(b, c, "other", x.tokens, x.hidden) : other;
-  tp_collective(b, c, OpKind::kAllGather, "gather_other", {in(own_other), out(whole)});
+  quantise(b, "_" + name, dy, made, amax);
+  return g;
+}
+
+void complete_row_gradient(SegmentBuilder& b, const Context& c, const std::string& name, const RowGradient& g,
+                           Ref other) {
+  const Quantisation& q = *c.quantisation;
+  if (!g.own_other) {
+    if (q.transposed) transpose(b, "transpose_" + name, g.rows, other);
+    return;
+  }
+  const Ref whole = q.transposed ? temp(b, c, "other", c.x.tokens, c.x.hidden) : other;
+  tp_collective(b, c, OpKind::kAllGather, "gather_other", {in(*g.own_other), out(whole)});
   if (q.transposed) transpose(b, "transpose_" + name, whole, other);
-  return rows;
+}
+
+Ref quantise_row_gradient(SegmentBuilder& b, const Context& c, const std::string& name, Ref dy, Ref other) {
+  if (!c.x.sequence_parallel) return quantise_whole(b, c, name, dy, other, c.x.tokens, c.x.hidden);
+  const RowGradient g = quantise_own_rows(b, c, name, dy, other);
+  tp_collective(b, c, OpKind::kAllGather, "gather", {in(g.own), out(g.rows)});
+  complete_row_gradient(b, c, name, g, other);
+  return g.rows;
 }
 
 Ref weight_slot(SegmentBuilder& b, const Context& c, std::int64_t rows, std::int64_t columns, bool forward) {

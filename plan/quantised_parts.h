@@ -34,8 +34,10 @@ program::Ref quantise_column_input(program::SegmentBuilder& b, const SegmentCont
                                    program::Ref n);
 program::Ref quantise_row_input(program::SegmentBuilder& b, const SegmentContext& c, const std::string& name,
                                 program::Ref a, std::int64_t width);
-// Gathers the kept input of a column-parallel projection into `gathered`, as its weight gradient reads it.
-void gather_kept_input(program::SegmentBuilder& b, const SegmentContext& c, program::Ref kept, program::Ref gathered);
+// Gathers the kept input of a column-parallel projection into `gathered`, as its weight gradient reads it; by user
+// buffers where `overlap` says how.
+void gather_kept_input(program::SegmentBuilder& b, const SegmentContext& c, program::Ref kept, program::Ref gathered,
+                       const std::optional<UserBuffer>& overlap);
 // What the input gradient reads of an output's gradient [T,width]; `other` becomes what the weight gradient reads, the
 // same where there is one copy.
 program::Ref quantise_gradient(program::SegmentBuilder& b, const SegmentContext& c, const std::string& name,
@@ -43,6 +45,17 @@ program::Ref quantise_gradient(program::SegmentBuilder& b, const SegmentContext&
 // Likewise of the gradient [Tl,h] behind a row-parallel projection, gathered under sequence parallelism.
 program::Ref quantise_row_gradient(program::SegmentBuilder& b, const SegmentContext& c, const std::string& name,
                                    program::Ref dy, program::Ref other);
+// The same in steps, for who gathers the rows himself: the own rows, quantised, and where all are to be gathered; then
+// what the weight gradient reads, once they are.
+struct RowGradient {
+  program::Ref own;
+  program::Ref rows;
+  std::optional<program::Ref> own_other;
+};
+RowGradient quantise_own_rows(program::SegmentBuilder& b, const SegmentContext& c, const std::string& name,
+                              program::Ref dy, program::Ref other);
+void complete_row_gradient(program::SegmentBuilder& b, const SegmentContext& c, const std::string& name,
+                           const RowGradient& g, program::Ref other);
 
 // The type and the shape in which a weight [rows, columns] is read forward and by the input gradient, and an operand
 // [T,width] by the weight gradient; of the compute type without quantisation.

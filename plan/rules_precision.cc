@@ -104,14 +104,6 @@ void check_recomputed_inputs(RuleContext& c) {
             {"fp8_recipe: tensorwise", "recompute: full, or selective[core_attn]"});
 }
 
-// Transformer Engine's user buffers carry 8 bits too; the chunks here carry what matmuls read without a recipe.
-void check_chunks(RuleContext& c) {
-  if (!c.plan.overlap_tp_comm) return;
-  c.violate("plan.overlap.tp_comm",
-            "tp_comm with fp8 or fp4 matmuls (" + std::string(to_string(c.scenario.training.recipe)) + ")",
-            {"tp_comm: false", "compute: bf16"}, ErrorKind::kUnsupported);
-}
-
 }  // namespace
 
 void check_precision_rules(RuleContext& c) {
@@ -123,7 +115,6 @@ void check_precision_rules(RuleContext& c) {
   check_device(c);
   check_operand_extents(c);
   check_recomputed_inputs(c);
-  check_chunks(c);
 }
 
 }  // namespace stepcast::plan

@@ -99,12 +99,28 @@ void check_tensor_overlap(RuleContext& c) {
   }
 }
 
+// A pipeline cuts the product's columns.
+void check_pipelines(RuleContext& c) {
+  constexpr std::int64_t kMostSplits = 64;
+  if (!c.plan.overlap_tp_comm) return;
+  for (const OverlappedMatmul matmul : {OverlappedMatmul::kProjForward, OverlappedMatmul::kFc2Forward}) {
+    const UserBuffer& buffer = c.plan.user_buffers.of(matmul);
+    const std::int64_t hidden = c.scenario.model.hidden;
+    if (buffer.method != OverlapMethod::kPipeline || hidden % buffer.splits == 0) continue;
+    c.violate("plan.overlap.tp_comm_cfg",
+              std::string(to_string(matmul)) + ": num_splits " + text_of(buffer.splits) +
+                  " does not divide hidden_size " + text_of(hidden),
+              {"num_splits " + list_of(divisors(hidden, kMostSplits)), "method: ring_exchange"});
+  }
+}
+
 }  // namespace
 
 void check_sequence_rules(RuleContext& c) {
   check_context_parallel(c);
   check_sequence_parallel(c);
   check_tensor_overlap(c);
+  check_pipelines(c);
 }
 
 }  // namespace stepcast::plan

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/architecture.h"
+#include "plan/user_buffers.h"
 #include "program/types.h"
 #include "topology/cluster.h"
 
@@ -108,7 +109,8 @@ struct Plan {
   std::int64_t first_bucket_elements = 0;  // of the first, where it differs; 0: as the others
   bool overlap_grad_reduce = true;         // reduce a bucket as soon as it is complete, beside the backward pass
   bool overlap_param_gather = false;       // ZeRO-1, ZeRO-2: gather updated weights beside the next step's forward pass
-  bool overlap_tp_comm = false;            // move rows over tp in chunks beside the matmuls; sequence parallelism
+  bool overlap_tp_comm = false;            // move rows over tp beside the matmuls; sequence parallelism
+  UserBuffers user_buffers;                // how, matmul by matmul
   bool overlap_tp_input_grad = true;       // reduce an input gradient over tp beside the weight gradient
   std::string rank_order = "tp-cp-ep-dp-pp";
 

@@ -53,6 +53,8 @@ void resolve_precision(ScenarioDraft& draft);
 void resolve_plan(ScenarioDraft& draft);
 // dp_shard and dp_replicate, once zero, dp and cp are resolved (scenario_sharding.cc).
 void resolve_shard_groups(ScenarioDraft& draft);
+// tp_comm_cfg, once tp_comm is resolved (scenario_user_buffers.cc).
+void resolve_user_buffers(ScenarioDraft& draft);
 // Its parts: layout and vp, which need the degrees (scenario_layout.cc); recompute (scenario_recompute.cc).
 void resolve_layout(ScenarioDraft& draft);
 void resolve_recompute(ScenarioDraft& draft);

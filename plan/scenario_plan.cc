@@ -246,12 +246,7 @@ class PlanResolver {
       plan_.overlap_tp_comm = given_.overlap().tp_comm();
       draft_.record("plan.overlap.tp_comm", bool_text(plan_.overlap_tp_comm), "");
     }
-    if (plan_.overlap_tp_comm) {
-      draft_.read.notes.push_back(
-          "plan.overlap.tp_comm: products of output and down projections go to their owners by ring exchange, a chunk "
-          "a "
-          "rank; Transformer Engine's default for them is pipeline: four blocks of columns, each reduce-scattered");
-    }
+    resolve_user_buffers(draft_);
     if (!given_.overlap().has_tp_input_grad()) return;
     plan_.overlap_tp_input_grad = given_.overlap().tp_input_grad();
     draft_.record("plan.overlap.tp_input_grad", bool_text(plan_.overlap_tp_input_grad), "");

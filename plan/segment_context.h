@@ -25,16 +25,20 @@ struct SegmentContext {
   bool drops() const { return scenario.training.dropout > 0; }
 };
 
-inline void tp_collective(program::SegmentBuilder& b, const SegmentContext& c, program::OpKind kind, std::string name,
-                          std::initializer_list<program::Operand> operands) {
-  b.op(kind, program::Stream::kTp, std::move(name), operands).group = c.roles.tp;
+inline program::Op& tp_collective(program::SegmentBuilder& b, const SegmentContext& c, program::OpKind kind,
+                                  std::string name, std::initializer_list<program::Operand> operands) {
+  program::Op& op = b.op(kind, program::Stream::kTp, std::move(name), operands);
+  op.group = c.roles.tp;
+  return op;
 }
 
-inline void matmul(program::SegmentBuilder& b, program::MatmulForm form, std::string name,
-                   std::initializer_list<program::Operand> operands, std::optional<program::Ref> bias = std::nullopt) {
+inline program::Op& matmul(program::SegmentBuilder& b, program::MatmulForm form, std::string name,
+                           std::initializer_list<program::Operand> operands,
+                           std::optional<program::Ref> bias = std::nullopt) {
   program::Op& op = b.op(program::OpKind::kMatmul, program::Stream::kCompute, std::move(name), operands);
   op.attributes.form = form;
   if (bias) op.operands.push_back(program::in(*bias));
+  return op;
 }
 
 inline void set_heads(program::Op& op, const Shapes& x) {
@@ -75,19 +79,25 @@ struct HeadOps {
   bool rotary = false;
   bool shared_kv = false;  // before both: puts a key-value head together that tp ranks share
 };
-// How the rows that sequence parallelism splits come together for the matmul: before it, or beside it where the plan
-// overlaps them.
-enum class InputGather : std::uint8_t { kWhole, kInChunks };
+// How communication hides behind the three matmuls of a column-parallel projection.
+struct ColumnOverlap {
+  UserBuffer forward, input_grad, weight_grad;
+};
 DecoderSegments::Projection build_column(const SegmentContext& c, const std::string& label, const std::string& name,
-                                         std::int64_t width, HeadOps heads, ColumnBias bias, InputGather gather);
+                                         std::int64_t width, HeadOps heads, ColumnBias bias,
+                                         const std::optional<ColumnOverlap>& overlap);
 // How a projection's output meets the residual stream. Where a norm stands between, the norm's segment adds it.
 struct ResidualSum {
   program::DropoutSite site;
   bool bias = false;
   bool norm_between = false;
 };
+// Likewise behind the first two of a row-parallel one.
+struct RowOverlap {
+  UserBuffer forward, input_grad;
+};
 // Row-parallel projection into the residual stream.
 DecoderSegments::Projection build_row(const SegmentContext& c, const std::string& label, const std::string& name,
-                                      std::int64_t width, ResidualSum to);
+                                      std::int64_t width, ResidualSum to, const std::optional<RowOverlap>& overlap);
 
 }  // namespace stepcast::plan

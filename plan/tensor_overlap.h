@@ -1,20 +1,18 @@
-// Tensor-parallel communication beside the matmul that needs or makes what it moves, in as many chunks as there are
-// members (plan.overlap.tp_comm): what Transformer Engine's ring exchange does with user buffers (its
-// CommOverlapP2PBase: split_overlap_ag, split_overlap_rs).
+// Tensor-parallel communication beside the matmul that needs or makes what it moves (plan.overlap.tp_comm), by the
+// methods of Transformer Engine's user buffers (transformer_engine/common/comm_gemm_overlap @029eb96); which matmul
+// has which: user_buffers.h.
 //
-// gather and multiply: the rows of the members travel round the ring. While a chunk is multiplied it is sent to the
-// next member, and the chunk of the member one step further back arrives.
-// multiply and reduce-scatter: each chunk of the product is sent to its owner while the next one is computed, the own
-// one last; the owner sums what arrived in member order, as a reduction in member order would: equal bits.
-// Both move (tp - 1) / tp of the whole, like the collectives they replace.
+// gather and multiply (CommOverlapP2PBase::split_overlap_ag): the rows of the members travel round the ring, copied by
+// copy engines into the next member's buffer. While a chunk is multiplied it is sent on, and the chunk of the member
+// one step further back arrives. The own rows are copied into the buffer before. multiply and reduce-scatter, as a
+// pipeline (CommOverlapBase::split_overlap_rs): blocks of the product's columns, each reduce-scattered by a kernel
+// beside the matmul of the next one; the last by more multiprocessors, as none follows. multiply and reduce-scatter, by
+// ring exchange (CommOverlapP2PBase::split_overlap_rs): each chunk of the product is copied to its owner while the next
+// one is computed, the own one last; the owner sums what arrived. bulk (CommOverlapBase::bulk_overlap): a gather or
+// reduce-scatter of other rows beside a whole matmul. All sum in member order, as a reduction does: equal bits. All
+// move (tp - 1) / tp of the whole.
 //
-// Megatron-LM's --tp-comm-overlap takes Transformer Engine's method for each matmul (initialize_ub of
-// pytorch/module/base.py @0004dbd):
-//   forward of qkv, fc1; input gradient of proj, fc2   ring exchange   here: gather and multiply
-//   forward of proj, fc2                               pipeline        here: multiply and reduce-scatter
-//   input and weight gradients of qkv, fc1             bulk            here: whole, beside those matmuls, in any plan
-// The head and the embedding are none of its layers. The pipeline (four blocks of columns, each reduce-scattered) is
-// replaced by the ring exchange, which it also has for these. Assumed: chunks are multiplied one after another, where
+// The head and the embedding are none of its layers. Assumed: chunks are multiplied one after another, where
 // Transformer Engine puts them on three streams, so that the last waves of tiles overlap; no two chunks at once
 // (`aggregate`). The user buffers, allocated once there, are temps of the segments here.
 #pragma once
@@ -26,22 +24,25 @@
 
 namespace stepcast::plan {
 
-// result[T,n] = rows[T,k] times w, of which `own` [Tl,k] are the rank's own rows; the others arrive in `gathered`
-// [T,k], where the own part is left as it is.
+// result[T,n] = rows[T,k] times w, of which `own` [Tl,k] are the rank's own rows; all are gathered in `gathered` [T,k].
 struct GatherMatmul {
   program::Ref own, gathered, w, result;
   std::optional<program::Ref> bias;
   program::MatmulForm form = program::MatmulForm::kNT;
 };
 void add_gather_matmul(program::SegmentBuilder& b, const SegmentContext& c, const std::string& name,
-                       const GatherMatmul& m);
+                       const GatherMatmul& m, const UserBuffer& buffer);
 
-// sum[Tl,n] = the own rows of the sum over the members of a[T,k] times w^T.
+// sum[Tl,n] = the own rows of the sum over the members of a[T,k] times w^T; n divides by a pipeline's splits.
 struct MatmulScatter {
   program::Ref a, w, sum;
   std::int64_t width = 0;  // n
 };
 void add_matmul_scatter(program::SegmentBuilder& b, const SegmentContext& c, const std::string& name,
-                        const MatmulScatter& m);
+                        const MatmulScatter& m, const UserBuffer& buffer);
+
+// whole[T,k] = the members' `own` [Tl,k], beside whatever runs.
+void gather_by_user_buffers(program::SegmentBuilder& b, const SegmentContext& c, const std::string& name,
+                            program::Ref own, program::Ref whole, const UserBuffer& buffer);
 
 }  // namespace stepcast::plan

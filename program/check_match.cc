@@ -48,6 +48,7 @@ struct CollectiveForm {
   std::int64_t root = 0;
   std::int64_t whole = 0;
   const std::vector<std::int64_t>* counts = nullptr;
+  std::int32_t multiprocessors = -1;
 };
 
 // Elements of all members' parts together, and of the own part; in place there is only the whole.
@@ -59,7 +60,9 @@ std::int64_t whole_of(const Segment& s, const Op& op) {
 }
 std::optional<std::int64_t> part_of(const Segment& s, const Op& op) {
   if (op.operands.size() < 2) return std::nullopt;
-  return s.type_of(op.kind == OpKind::kAllGather ? op.operands.front() : op.operands.back()).shape.elements();
+  if (op.kind == OpKind::kAllGather) return s.type_of(op.operands.front()).shape.elements();
+  const Shape out = s.type_of(op.operands.back()).shape;
+  return out.elements() / column_blocks(s.type_of(op.operands.front()).shape, out);
 }
 
 CollectiveForm form_of(const Segment& s, const Op& op) {
@@ -68,6 +71,7 @@ CollectiveForm form_of(const Segment& s, const Op& op) {
   f.dtype = s.type_of(op.operands[0]).dtype;
   f.whole = whole_of(s, op);
   f.counts = &op.member_counts;
+  f.multiprocessors = op.attributes.multiprocessors;
   if (op.kind == OpKind::kAllReduce || op.kind == OpKind::kReduceScatter) f.reduce = op.attributes.reduce;
   if (op.kind == OpKind::kBroadcast) f.root = op.attributes.count;
   return f;
@@ -81,6 +85,7 @@ std::string difference(const CollectiveForm& a, const CollectiveForm& b) {
   if (a.root != b.root) return "root " + std::to_string(a.root) + " against " + std::to_string(b.root);
   if (a.whole != b.whole) return std::to_string(a.whole) + " elements against " + std::to_string(b.whole);
   if (*a.counts != *b.counts) return "other counts per member";
+  if (a.multiprocessors != b.multiprocessors) return "other multiprocessors";
   return {};
 }
 

@@ -1,6 +1,6 @@
 // Tensors of which ops use one member's part of the rows (ops/op.h). What follows from such an access is derived as if
 // the rank had index 0 (resolve.cc, check_reads.cc). That holds at every index where all accesses to those bytes agree:
-// parts of one number and one role, or the tensor whole.
+// parts of one number and one role, or the tensor whole. Parts without a role are the same bytes for all ranks.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -73,13 +73,16 @@ class RowPartsCheck {
 
  private:
   CutBytes access_of_slot(const Op& op, const Operand& o, const View& view) const {
-    return access_of(op, o, view.byte_offset, view.type.bytes());
+    if (!o.is_part() || op.index_role) return access_of(op, o, view.byte_offset, view.type.bytes());
+    const std::int64_t size = view.type.bytes() / o.parts;
+    const std::int64_t begin = view.byte_offset + part_number(o, 0) * size;
+    return {begin, begin + size, 1, std::nullopt};
   }
 
   void collect(const Call& call) {
     for (const Op& op : p_.segments[call.segment].ops) {
       for (const Operand& o : op.operands) {
-        if (o.temp || !o.is_part()) continue;
+        if (o.temp || !o.is_part() || !op.index_role) continue;
         const View& view = r_.views[call.args[o.index]];
         const CutBytes cut = access_of_slot(op, o, view);
         std::vector<CutBytes>& known = cuts_[view.buffer];

@@ -40,6 +40,10 @@ void add(Hasher& h, const Attributes& a) {
                                static_cast<std::int64_t>(a.head_dim), a.batch, a.count, a.microbatches, a.vocab}) {
     h.number(v);
   }
+  if (a.multiprocessors >= 0) {
+    h.text("multiprocessors");
+    h.number(a.multiprocessors);
+  }
   for (const double v : {a.value, a.learning_rate, a.beta1, a.beta2, a.eps}) h.real(v);
 }
 

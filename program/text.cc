@@ -145,6 +145,7 @@ class Writer {
     put_unless_default("head_dim", a.head_dim, standard.head_dim);
     put_unless_default("batch", a.batch, standard.batch);
     put_unless_default("count", a.count, standard.count);
+    put_unless_default("multiprocessors", a.multiprocessors, standard.multiprocessors);
     put_unless_default("microbatches", a.microbatches, standard.microbatches);
     put_unless_default("vocab", a.vocab, standard.vocab);
     put_unless_default("value", a.value, standard.value);

@@ -209,10 +209,15 @@ class Reader {
   }
 
   static bool read_integer_attribute(TokenReader& t, const std::string& key, Attributes& a) {
-    if (key == "heads" || key == "kv_heads" || key == "head_dim") {
+    std::int32_t* const small = key == "heads"             ? &a.heads
+                                : key == "kv_heads"        ? &a.kv_heads
+                                : key == "head_dim"        ? &a.head_dim
+                                : key == "multiprocessors" ? &a.multiprocessors
+                                                           : nullptr;
+    if (small != nullptr) {
       const std::int64_t value = t.integer();
       if (value != static_cast<std::int32_t>(value)) t.fail("expected a number of 32 bits");
-      (key == "heads" ? a.heads : key == "kv_heads" ? a.kv_heads : a.head_dim) = static_cast<std::int32_t>(value);
+      *small = static_cast<std::int32_t>(value);
     } else if (key == "batch") {
       a.batch = t.integer();
     } else if (key == "count") {

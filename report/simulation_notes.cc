@@ -45,9 +45,8 @@ std::vector<std::string> assumptions_of(const SimulationInputs& in) {
   };
   if (in.scenario.plan.overlap_tp_comm) {
     assumptions.emplace_back(
-        "tp_comm: one chunk for each tp rank, multiplied one after another; chunks travel as NCCL's messages do, not "
-        "by "
-        "copy engines");
+        "tp_comm: as Transformer Engine's user buffers; ring exchange by copy engines, chunks multiplied one after "
+        "another; kernels that communicate move a multiprocessor's share of what NCCL's rings do");
   }
   if (in.contention) {
     assumptions.emplace_back(

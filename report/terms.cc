@@ -7,6 +7,7 @@
 
 #include "config/text.h"
 #include "report/json.h"
+#include "report/terms_parts.h"
 #include "report/text.h"
 
 namespace stepcast::report {
@@ -35,9 +36,15 @@ std::vector<std::string> aliases_of(const Term& term) {
   return aliases;
 }
 
-}  // namespace
+std::vector<Term> joined_tables() {
+  std::vector<Term> terms;
+  for (const std::span<const Term> table : {screen_terms(), key_terms(), program_terms()}) {
+    terms.insert(terms.end(), table.begin(), table.end());
+  }
+  return terms;
+}
 
-const Term* find_term(std::string_view name) {
+const Term* find_whole(std::string_view name) {
   const std::string wanted = plain(name);
   for (const Term& term : all_terms()) {
     if (plain(term.name) == wanted) return &term;
@@ -48,6 +55,22 @@ const Term* find_term(std::string_view name) {
     if (std::any_of(aliases.begin(), aliases.end(), same)) return &term;
   }
   return nullptr;
+}
+
+}  // namespace
+
+std::span<const Term> all_terms() {
+  static const std::vector<Term> terms = joined_tables();
+  return terms;
+}
+
+const Term* find_term(std::string_view name) {
+  const Term* term = find_whole(name);
+  for (std::size_t dot = name.find('.'); term == nullptr && dot != std::string_view::npos; dot = name.find('.')) {
+    name.remove_prefix(dot + 1);
+    term = find_whole(name);
+  }
+  return term;
 }
 
 std::vector<std::string> nearest_terms(std::string_view name) {

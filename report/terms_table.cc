@@ -1,5 +1,5 @@
-// The terms themselves. Formulas are those of the code that computes the figure.
-#include "report/terms.h"
+// The terms of the screens. Formulas are those of the code that computes the figure.
+#include "report/terms_parts.h"
 
 namespace stepcast::report {
 namespace {
@@ -22,14 +22,14 @@ constexpr Term kTerms[] = {
      "Time in which a rank's compute stream waits for bytes in flight; communication beside computation is hidden. By "
      "the kind of op waited for: tp, cp, ep, pp, dp, gather, copy.",
      "hidden % = 1 - exposed / time in which transfers of that kind move", "sim/accounting.h"},
-    {"exposed tp", "tp", "Waiting for tensor-parallel collectives: gathers and reductions around each layer's matmuls.",
+    {"exposed tp", "", "Waiting for tensor-parallel collectives: gathers and reductions around each layer's matmuls.",
      "", "sim/exposed.h; Shoeybi et al., Megatron-LM (2019)"},
-    {"exposed cp", "cp", "Waiting for context-parallel exchange of queries, keys and values.", "",
+    {"exposed cp", "", "Waiting for context-parallel exchange of queries, keys and values.", "",
      "sim/exposed.h; Liu et al., Ring Attention (2023)"},
     {"exposed ep", "ep", "Waiting for expert-parallel dispatch and combine.", "", "sim/exposed.h"},
-    {"exposed pp", "pp", "Waiting for activations or gradients of a neighbouring pipeline stage that are being sent.",
-     "", "sim/exposed.h"},
-    {"exposed dp", "dp", "Waiting for gradients being reduced over data-parallel ranks.", "", "sim/exposed.h"},
+    {"exposed pp", "", "Waiting for activations or gradients of a neighbouring pipeline stage that are being sent.", "",
+     "sim/exposed.h"},
+    {"exposed dp", "", "Waiting for gradients being reduced over data-parallel ranks.", "", "sim/exposed.h"},
     {"exposed gather", "gather",
      "Waiting for parameters being gathered: after a ZeRO-1 step, or before use under ZeRO-3.", "",
      "sim/exposed.h; Rajbhandari et al., ZeRO (2020)"},
@@ -137,18 +137,18 @@ constexpr Term kTerms[] = {
     {"model", "", "What is trained: a built-in name or a Hugging Face config.json.", "", "models/README.md"},
     {"layout", "", "What each virtual pipeline stage holds, in model order: E embedding, a number of layers, L loss.",
      "", "plan/layout.h; Megatron-LM --pipeline-model-parallel-layout"},
-    {"tensor parallelism", "plan.tp", "Each layer's matrices are split over tp devices, normally within a node.", "",
-     "Shoeybi et al., Megatron-LM (2019)"},
+    {"tensor parallelism", "tp, plan.tp", "Each layer's matrices are split over tp devices, normally within a node.",
+     "", "Shoeybi et al., Megatron-LM (2019)"},
     {"sequence_parallel", "SP, sp, sequence parallelism",
      "Norms and residuals are split over the tensor-parallel group by tokens; all-reduces become reduce-scatters and "
      "all-gathers of the same bytes.",
      "", "Korthikanti et al. (2022), section 4.2.2"},
-    {"pipeline parallelism", "plan.pp, stage", "Layers are split over pp stages; microbatches pass through them.", "",
-     "Narayanan et al. (2021)"},
+    {"pipeline parallelism", "pp, plan.pp, stage, pipeline",
+     "Layers are split over pp stages; microbatches pass through them.", "", "Narayanan et al. (2021)"},
     {"vp", "virtual stages, vpp, interleaved",
      "Chunks of layers of each pipeline rank. More chunks mean a smaller bubble and more messages.",
      "bubble / work = (p - 1) / (v m)", "Narayanan et al. (2021), section 2.2.2"},
-    {"data parallelism", "plan.dp", "Copies of the model that each take a share of the batch.",
+    {"data parallelism", "dp, plan.dp", "Copies of the model that each take a share of the batch.",
      "dp = GPUs / (tp x cp x pp)", "plan/scenario_plan.cc"},
     {"schedule", "1f1b, gpipe, interleaved_1f1b", "The order in which a pipeline rank runs the passes of microbatches.",
      "", "plan/schedule.h; Huang et al., GPipe (2019); Narayanan et al. (2019, 2021)"},
@@ -156,7 +156,7 @@ constexpr Term kTerms[] = {
      "microbatches = GBS / (MBS x DP)", "plan/scenario.h"},
     {"GBS", "global_batch_size, global batch", "Sequences of one optimizer step over all ranks.", "",
      "plan/scenario.h"},
-    {"zero", "zero-0, zero-1, zero-2, zero-3, fsdp, zero 1",
+    {"zero", "zero-0, zero-1, zero-2, zero-3",
      "What data-parallel ranks share instead of repeating: 1 the optimizer states, 2 also gradients, 3 also "
      "parameters.",
      "bytes per parameter of bf16 training with fp32 gradients: 18 without, 6 + 12/dp with 1",
@@ -226,6 +226,6 @@ constexpr Term kTerms[] = {
 
 }  // namespace
 
-std::span<const Term> all_terms() { return kTerms; }
+std::span<const Term> screen_terms() { return kTerms; }
 
 }  // namespace stepcast::report

@@ -141,6 +141,12 @@ std::optional<std::size_t> accumulable_operand(OpKind kind) {
   }
 }
 
+std::int64_t column_blocks(const Shape& in, const Shape& out) {
+  const std::int64_t columns = in.extent(1);
+  const bool matrices = in.rank == 2 && out.rank == 2;
+  return matrices && out.extent(1) > columns && out.extent(1) % columns == 0 ? out.extent(1) / columns : 1;
+}
+
 bool is_priced_only(OpKind kind) {
   return kind == OpKind::kQuantise || kind == OpKind::kAbsMax || kind == OpKind::kTranspose || kind == OpKind::kUnscale;
 }

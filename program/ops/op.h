@@ -7,7 +7,7 @@
 // with an index role of n members, the index-th of n equal parts of the operand is used. "Own share": of 2n equal parts
 // of a sequence, part `index` and part 2n - 1 - index, in this order: under the causal mask all members then have the
 // same work (the zigzag order of Megatron-Core and Transformer Engine). Operands of matmul, copy, send, receive and
-// exchange may be one member's part of the rows of a tensor: see Operand.
+// exchange may be a part of the rows of a tensor: see Operand.
 // clang-format off
 //   zero_fill            out w
 //   copy                 in r, out w                      same type and elements; crosses spaces for h2d and d2h
@@ -103,7 +103,9 @@
 //   all_reduce           buffer a                         reduce = sum | max; own part of the buffer, n = count
 //   all_gather           in r, out w | buffer a           out holds the members' parts in member order; in place, the
 //                                                         own part already sits at its position
-//   reduce_scatter       in r, out w | buffer a           out = own part of the sum; in place, it lands at its position
+//   reduce_scatter       in r, out w|a | buffer a         out = own part of the sum; in place, it lands at its
+//                                                         position; an out with b times the columns of in gets them as
+//                                                         block `count` of b, the others stay (a)
 //   broadcast            buffer a                         from member `count`
 //   all_to_all           in r, out w                      n equal parts each: part j of `in` goes to member j, whose
 //                                                         `out` holds the members' parts in member order
@@ -239,6 +241,10 @@ struct Attributes {
   std::int64_t batch = 1;  // sequences interleaved in the token rows
   std::int64_t count = 0;  // token_load: microbatch; broadcast: root member; sum_squares, all_reduce: parts; shares:
                            // steps back; own_group: members that share; see the kind
+  // What pricing is told about kernels that run beside each other, below zero: nothing. Of communication: the
+  // multiprocessors it runs on, in place of those that the library takes; 0: on copy engines. Of a matmul: those it
+  // leaves to communication.
+  std::int32_t multiprocessors = -1;
   std::int64_t microbatches = 0;  // token_load, dropout: microbatches per data-parallel rank
   std::int64_t vocab = 0;         // token_load: tokens are below it
   double value = 0;               // eps, theta, scale, maximum norm, dropout: see the kind
@@ -251,12 +257,12 @@ struct Attributes {
 
 // An operand: a slot (formal argument) or a temp of the segment, or one of the equal parts its rows are cut into, which
 // is then all the op reads or writes. The part is that of the member `before` places before the rank in the op's index
-// role, so that one op serves every member of a ring.
+// role, so that one op serves every member of a ring; of an op without one, before the first: the same for all ranks.
 struct Operand {
   bool temp = false;
   std::uint16_t index = 0;
   Access access = Access::kRead;
-  std::uint16_t parts = 1;   // members; 1: the whole
+  std::uint16_t parts = 1;   // members, or blocks; 1: the whole
   std::uint16_t before = 0;  // below parts
 
   bool is_part() const { return parts > 1; }
@@ -308,6 +314,9 @@ struct Op {
   std::optional<SymbolId> symbol;           // host_read: the symbol it sets
   bool operator==(const Op&) const = default;
 };
+
+// How many times the columns of the matrix `in` a reduce-scatter's `out` has, where that is a whole number; else 1.
+std::int64_t column_blocks(const Shape& in, const Shape& out);
 
 std::string_view to_string(OpKind kind);
 std::string_view to_string(Channel channel);

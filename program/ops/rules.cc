@@ -10,7 +10,7 @@
 namespace stepcast::program {
 namespace {
 
-// Operands that are one member's part of the rows: of kinds to which the index means nothing else.
+// Operands that are parts of the rows: of kinds to which the index means nothing else.
 void check_parts(OperandRules& r) {
   const Op& op = r.op();
   std::uint16_t parts = 1;
@@ -20,9 +20,14 @@ void check_parts(OperandRules& r) {
     parts = o.parts;
   }
   if (parts == 1) return;
-  r.require(op.index_role.has_value(), "an operand is a member's part, which goes with an index role");
   r.require(op.kind == OpKind::kMatmul || op.kind == OpKind::kCopy || is_p2p(op.kind),
-            "an operand is a member's part, which is for matmul, copy, send, receive and exchange");
+            "an operand is a part of the rows, which is for matmul, copy, send, receive and exchange");
+}
+
+void check_multiprocessors(OperandRules& r) {
+  const Op& op = r.op();
+  r.require(op.attributes.multiprocessors < 0 || op.kind == OpKind::kMatmul || is_communication(op.kind),
+            "has multiprocessors, which are for matmuls and communication");
 }
 
 void check_common(OperandRules& r, std::span<const TensorType> types) {
@@ -38,6 +43,7 @@ void check_common(OperandRules& r, std::span<const TensorType> types) {
   r.require(op.kind == OpKind::kHostRead || !op.symbol, "sets a symbol, which only host_read may");
   r.require(!op.timing_index || op.index_role, "timing index without an index role");
   check_parts(r);
+  check_multiprocessors(r);
   const bool drops = op.kind == OpKind::kDropoutForward || op.kind == OpKind::kBiasDropoutAdd ||
                      op.kind == OpKind::kAttentionForward || op.kind == OpKind::kAttentionBackward;
   r.require(drops || !op.sample_role, "has a sample role, which is for dropout");

@@ -27,6 +27,15 @@ void check_all_to_all(OperandRules& r) {
   if (r.ok()) r.has_elements(1, "out", r.type(0).shape.elements());
 }
 
+// The part of a reduce-scatter that fills one of several blocks of out's columns.
+void check_column_block(OperandRules& r) {
+  const std::int64_t blocks = column_blocks(r.type(0).shape, r.type(1).shape);
+  const std::int64_t block = r.op().attributes.count;
+  r.require(block >= 0 && block < blocks, "count (the block of columns) is out of range");
+  r.require(blocks == 1 || r.op().member_counts.empty(), "member counts go with all of out's columns");
+  r.access(1, "out", block == 0 ? Access::kWrite : Access::kAccumulate);
+}
+
 void check_collective(OperandRules& r) {
   const OpKind kind = r.op().kind;
   const bool sums =
@@ -51,12 +60,18 @@ void check_collective(OperandRules& r) {
     return check_member_counts(r, r.type(0).shape.elements());
   }
   r.access(0, "in", Access::kRead);
-  r.access(1, "out", Access::kWrite);
   r.has_dtype(1, "out", r.type(0).dtype);
+  if (kind == OpKind::kAllGather) {
+    r.access(1, "out", Access::kWrite);
+  } else {
+    check_column_block(r);
+  }
   const std::size_t whole = kind == OpKind::kAllGather ? 1 : 0;
   check_member_counts(r, r.type(whole).shape.elements());
   if (!r.ok() || !r.op().member_counts.empty()) return;
-  const std::int64_t part = r.type(1 - whole).shape.elements();
+  const std::int64_t blocks =
+      kind == OpKind::kReduceScatter ? column_blocks(r.type(0).shape, r.type(1).shape) : std::int64_t{1};
+  const std::int64_t part = r.type(1 - whole).shape.elements() / blocks;
   r.require(r.type(whole).shape.elements() % part == 0,
             "the whole must be a multiple of the part of " + std::to_string(part) + " elements");
 }

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "program/ops/rules.h"
+#include "sim/cost/user_buffers.h"
 
 namespace stepcast::sim {
 namespace {
@@ -168,10 +169,18 @@ double AnalyticCostModel::matmul_seconds(const Op& op, std::span<const TensorTyp
   const DType dtype = operands[0].dtype;
   const MatmulRate rate = matmul_rate(dtype);
   const double ramp = 1 + rate.k_half / static_cast<double>(std::max<std::int64_t>(1, work.k));
-  const double arithmetic = work.flops.count * ramp / (peak_of(dtype) * rate.efficiency);
+  const double arithmetic = work.flops.count * ramp / (peak_of(dtype) * rate.efficiency * multiprocessor_share(op));
   const double bytes = count_of(work.read + work.written);
   const double memory = bytes / (calibration_.matmul_memory * memory_rate(speed));
   return std::sqrt(std::sqrt(fourth_power(arithmetic) + fourth_power(memory)));
+}
+
+// Of the device's, what a matmul runs on.
+double AnalyticCostModel::multiprocessor_share(const Op& op) const {
+  const std::int32_t all = cluster().node.device.multiprocessors;
+  const std::int32_t left_out = op.attributes.multiprocessors;
+  if (op.kind != OpKind::kMatmul || left_out <= 0 || all <= 0) return 1;
+  return static_cast<double>(std::max(1, all - left_out)) / all;
 }
 
 double AnalyticCostModel::attention_seconds(const Op& op, std::span<const TensorType> operands) const {
@@ -182,9 +191,9 @@ double AnalyticCostModel::attention_seconds(const Op& op, std::span<const Tensor
   // The causal mask halves the mean number of keys a query sees.
   const double sequence = static_cast<double>(operands[at.keys].shape.extent(0)) / static_cast<double>(a.batch) / 2;
   const std::int64_t queries = qkv.shape.extent(0) / a.batch;
-  const auto tiles = static_cast<double>(a.heads * a.batch * ((queries + kTileQueries - 1) / kTileQueries));
+  const std::int64_t tiles = a.heads * a.batch * ((queries + kTileQueries - 1) / kTileQueries);
   const double slowdown = (1 + c.head_dim_half / static_cast<double>(a.head_dim)) * (1 + c.sequence_half / sequence) *
-                          (1 + c.tiles_half / tiles);
+                          (1 + c.tiles_half / static_cast<double>(tiles));
   return program::work_of(op, operands).flops.count * slowdown / (peak_of(qkv.dtype) * c.efficiency);
 }
 
@@ -254,7 +263,7 @@ LocalCost AnalyticCostModel::local_cost(const Op& op, std::span<const TensorType
     seconds = bytes / (memory_share(op.kind) * memory_rate(speed));
   }
   const double total = speed.compute_time * (seconds + calibration_.kernel_gap.seconds());
-  const double multiprocessors = matmul || attention ? 1 : calibration_.multiprocessors;
+  const double multiprocessors = matmul || attention ? multiprocessor_share(op) : calibration_.multiprocessors;
   const Share memory = total > 0 ? share_of(bytes / total, memory_rate(speed)) : 0;
   return {duration_rounded_up(total), std::min(kWhole, share_of(multiprocessors, 1)), std::min(kWhole, memory)};
 }
@@ -264,7 +273,11 @@ TransferCost AnalyticCostModel::collective_cost(const Op& op, std::span<const Te
   CHECK(path < paths_.size() && members >= 1, path, paths_.size(), members);
   // A group of one sends nothing; what is left is its kernel.
   if (members == 1) return calibration_.kernel_gap;
-  return collective(collective_op(op.kind), program::work_of(op, operands).message, path).cost;
+  const CollectiveOp kind = collective_op(op.kind);
+  const Bytes message = program::work_of(op, operands).message;
+  const std::int32_t multiprocessors = op.attributes.multiprocessors;
+  if (multiprocessors <= 0) return collective(kind, message, path).cost;
+  return price_user_buffers(context(), kind, message, paths_[path], multiprocessors).cost;
 }
 
 PricedTransfer AnalyticCostModel::collective(CollectiveOp op, Bytes size, PathClass path) const {
@@ -278,6 +291,12 @@ TransferCost AnalyticCostModel::message_cost(Bytes message, PathClass path) cons
   // A message to oneself stays in the device's memory: it is read and written there.
   const double rate = calibration_.elementwise * cluster().node.device.memory_bandwidth.value;
   return duration_rounded_up(calibration_.p2p.latency.seconds() + 2 * count_of(message) / rate);
+}
+
+TransferCost AnalyticCostModel::peer_copy_cost(Bytes message, PathClass path) const {
+  CHECK(path < paths_.size(), path, paths_.size());
+  if (paths_[path].shape.tier == topology::Tier::kNone) return message_cost(message, path);
+  return price_peer_copy(context(), message, paths_[path]).cost;
 }
 
 Duration AnalyticCostModel::launch_time(const Op& op) const {

@@ -7,7 +7,8 @@
 // (copies, token loads, host reads) by the host link. Collectives and messages: sim/cost/collective_time.
 //
 // Needs of a local op at full speed: a matmul or attention all multiprocessors, a kernel bound by memory as many as
-// fill the memory system, both their bytes over their time; a copy across the host link none.
+// fill the memory system, both their bytes over their time; a copy across the host link none. A matmul that leaves
+// multiprocessors to communication takes as much longer and needs so many fewer.
 //
 // A higher peak, more memory bandwidth or a smaller compute-time factor never makes an op slower: every term falls in
 // each rate. A faster link never makes a transfer slower unless NCCL, which goes by vendor rates, changes the
@@ -50,6 +51,7 @@ class AnalyticCostModel : public CostModel {
   TransferCost collective_cost(const program::Op& op, std::span<const program::TensorType> operands, PathClass path,
                                std::int64_t members) const override;
   TransferCost message_cost(Bytes message, PathClass path) const override;
+  TransferCost peer_copy_cost(Bytes message, PathClass path) const override;
   Duration launch_time(const program::Op& op) const override;
   Duration graph_launch_time() const override { return calibration_.graph_launch; }
 
@@ -75,6 +77,7 @@ class AnalyticCostModel : public CostModel {
   CollectiveContext context() const { return {cluster(), calibration_, pins_, network_.nominal_nic()}; }
   double memory_rate(const Speed& speed) const;
   double matmul_seconds(const program::Op& op, std::span<const program::TensorType> operands, const Speed& speed) const;
+  double multiprocessor_share(const program::Op& op) const;
   double attention_seconds(const program::Op& op, std::span<const program::TensorType> operands) const;
   double copy_seconds(double bytes) const;
   double memory_share(program::OpKind kind) const;

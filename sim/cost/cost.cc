@@ -11,8 +11,9 @@ Share share_of(double part, double whole) {
 }
 
 std::string_view to_string(Algorithm algorithm) {
-  constexpr std::string_view kNames[] = {"none",           "ring",          "tree", "nvls", "nvls_tree",
-                                         "collnet_direct", "collnet_chain", "pat",  "p2p"};
+  constexpr std::string_view kNames[] = {"none",      "ring",           "tree",          "nvls",
+                                         "nvls_tree", "collnet_direct", "collnet_chain", "pat",
+                                         "p2p",       "user_buffers",   "copy_engines"};
   return kNames[static_cast<std::size_t>(algorithm)];
 }
 

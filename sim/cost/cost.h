@@ -43,7 +43,10 @@ enum class Algorithm : std::uint8_t {
   kCollnetDirect,
   kCollnetChain,
   kPat,
-  kP2p
+  kP2p,
+  // Not NCCL's: kernels on buffers that all members map, and copies into them.
+  kUserBuffers,
+  kCopyEngines
 };
 enum class Protocol : std::uint8_t { kNone, kLl, kLl128, kSimple };
 std::string_view to_string(Algorithm algorithm);
@@ -130,6 +133,8 @@ class CostModel {
                                        PathClass path, std::int64_t members) const = 0;
   // One message (an exchange has several).
   virtual TransferCost message_cost(Bytes message, PathClass path) const = 0;
+  // One that a copy engine moves, which holds no multiprocessors.
+  virtual TransferCost peer_copy_cost(Bytes message, PathClass path) const { return message_cost(message, path); }
   // Host time to issue one op, or one graph of calls.
   virtual Duration launch_time(const program::Op& op) const = 0;
   virtual Duration graph_launch_time() const = 0;

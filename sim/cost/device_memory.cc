@@ -47,6 +47,8 @@ Bytes communicator_bytes(const CommunicatorUse& use) {
       return Bytes(use.channels * sides * log2_ceiling(use.domains * use.domain_peers) * kConnection);
     case Algorithm::kP2p:
       return Bytes(use.channels * sides * 2 * kConnection);
+    case Algorithm::kUserBuffers:  // tensors of the Program
+    case Algorithm::kCopyEngines:
     case Algorithm::kNone:
       break;
   }

@@ -173,7 +173,8 @@ void ShapeBuilder::add_communication(RankShape& shape, RankId rank, const progra
       continue;
     }
     const Bytes bytes(program_.segments[segment].type_of(op.operands[part.operand]).bytes());
-    add(wanted, message(bytes, pair_path(rank, program::peer_of(program_, rank, part))));
+    const bool by_copy_engine = op.attributes.multiprocessors == 0;
+    add(wanted, message(bytes, pair_path(rank, program::peer_of(program_, rank, part)), by_copy_engine));
   }
 }
 
@@ -225,11 +226,12 @@ std::uint32_t ShapeBuilder::collective(program::SegmentId segment, std::uint32_t
   return it->second;
 }
 
-std::uint32_t ShapeBuilder::message(Bytes bytes, PathClass path) {
+std::uint32_t ShapeBuilder::message(Bytes bytes, PathClass path, bool by_copy_engine) {
   const auto next = static_cast<std::uint32_t>(prices.size());
-  const auto [it, is_new] = message_.try_emplace({bytes.count, path}, next);
+  const auto [it, is_new] = message_.try_emplace({bytes.count, path, by_copy_engine}, next);
   if (is_new) {
-    prices.push_back({costs_.message_cost(bytes, path), OpKind::kSend, bytes, 2});
+    const TransferCost cost = by_copy_engine ? costs_.peer_copy_cost(bytes, path) : costs_.message_cost(bytes, path);
+    prices.push_back({cost, OpKind::kSend, bytes, 2});
     check_price(prices.back().cost);
   }
   return it->second;

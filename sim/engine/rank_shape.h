@@ -105,7 +105,7 @@ class ShapeBuilder {
   CommunicationSlot& slot_of(RankShape& shape, const CommunicationSlot& wanted);
   LocalCost local(program::SegmentId segment, std::uint32_t op, DeviceClass device);
   std::uint32_t collective(program::SegmentId segment, std::uint32_t op, PathClass path, std::int64_t members);
-  std::uint32_t message(Bytes bytes, PathClass path);
+  std::uint32_t message(Bytes bytes, PathClass path, bool by_copy_engine);
   Duration launch(program::SegmentId segment, std::uint32_t op);
   std::size_t index_of(program::SegmentId segment, std::uint32_t op) const { return first_[segment.value] + op; }
   std::vector<program::TensorType> operand_types(program::SegmentId segment, std::uint32_t op) const;
@@ -121,7 +121,7 @@ class ShapeBuilder {
   std::vector<Duration> launch_;    // by segment op; below zero until asked
   std::map<DeviceClass, std::vector<std::optional<LocalCost>>> local_;
   std::map<std::tuple<std::size_t, PathClass, std::int64_t>, std::uint32_t> collective_;
-  std::map<std::pair<std::int64_t, PathClass>, std::uint32_t> message_;
+  std::map<std::tuple<std::int64_t, PathClass, bool>, std::uint32_t> message_;
 };
 
 }  // namespace stepcast::sim

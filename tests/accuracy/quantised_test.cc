@@ -2,7 +2,8 @@
 // recipes, NeMo user guide and Megatron-Bridge performance summaries) against the shipped calibrations, none of whose
 // constants is fitted to a training step. As far as stated: tensor-parallel groups with sequence parallelism, no
 // recompute, distributed optimizer, gradients reduced beside the backward pass; the recipes overlap tensor-parallel
-// communication with matmuls, which is left off here (llama_h100_test.cc). The table is printed for people.
+// communication with matmuls, which is left off here: the tables do not say for which rows. The table is printed for
+// people.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -18,6 +18,12 @@ TEST(Explain, GivesMeaningFormulaAndSource) {
   EXPECT_NE(stepcast("explain W302").out.find("relative"), std::string::npos);
 }
 
+TEST(Explain, KnowsKeysByTheirPath) {
+  EXPECT_TRUE(stepcast("explain plan.overlap.tp_comm").out.starts_with("tp_comm\n"));
+  EXPECT_TRUE(stepcast("explain cp").out.starts_with("context parallelism\n"));
+  EXPECT_TRUE(stepcast("explain dp_cp").out.starts_with("dp_cp\n"));
+}
+
 TEST(Explain, OffersTheNearestTerm) {
   const ProgramRun run = stepcast("explain bubbel");
   EXPECT_EQ(run.exit_code, 2);

@@ -104,6 +104,25 @@ TEST(Collective, ReduceScatterGivesEachMemberItsPartOfTheSum) {
   }
 }
 
+// Two members sum [4,2] each; the parts of two rows go to columns 4 and 5 of [2,6], the third of three blocks.
+TEST(Collective, AReduceScatterMayFillABlockOfColumns) {
+  program::Op op;
+  op.kind = OpKind::kReduceScatter;
+  op.operands = {{false, 0, Access::kRead}, {false, 1, Access::kAccumulate}};
+  op.group = program::RoleId(0);
+  op.attributes.count = 2;
+  const std::vector<program::TensorType> types = {{DType::kF32, {4, 2}}, {DType::kF32, {2, 6}}};
+  ASSERT_EQ(program::check_operands(op, types), "");
+  const std::vector<float> first{1, 2, 3, 4, 5, 6, 7, 8};
+  const std::vector<float> second{10, 20, 30, 40, 50, 60, 70, 80};
+  std::vector<float> to_first(12, -1);
+  std::vector<float> to_second(12, -1);
+  const std::vector<MemberBuffers> members{{first.data(), to_first.data()}, {second.data(), to_second.data()}};
+  perform_collective(collective_spec(op, types, 2), members);
+  EXPECT_EQ(to_first, (std::vector<float>{-1, -1, -1, -1, 11, 22, -1, -1, -1, -1, 33, 44}));
+  EXPECT_EQ(to_second, (std::vector<float>{-1, -1, -1, -1, 55, 66, -1, -1, -1, -1, 77, 88}));
+}
+
 // The second of 4 parts of 12 elements is 3 elements, 12 bytes of the 48.
 TEST(Collective, AnAllReduceOfTheOwnPartMovesThatPart) {
   program::Op op;

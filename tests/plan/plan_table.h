@@ -154,6 +154,8 @@ inline std::vector<TinyPlan> tensor_overlap_plans() {
   };
   add("_tp2", [](TinyPlan&) {});  // one data-parallel rank: 8 microbatches accumulate
   add("_tp4", [](TinyPlan& p) { p.tp = 4; });
+  add("_tp2_ring_scatter", [](TinyPlan& p) { p.tp_ring_scatter = true; });
+  add("_tp4_ring_scatter", [](TinyPlan& p) { p.tp = 4, p.tp_ring_scatter = true; });
   add("_tp4_micro_batch2", [](TinyPlan& p) { p.tp = 4, p.micro_batch = 2; });
   add("_tp2_pp2", [](TinyPlan& p) { p.pp = 2; });
   add("_tp4_pp2_vp2", [](TinyPlan& p) { p.tp = 4, p.pp = 2, p.vp = 2; });

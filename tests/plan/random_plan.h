@@ -87,6 +87,7 @@ inline Scenario random_scenario(std::uint64_t seed, std::uint64_t i) {
   shape.global_batch = microbatches * p.micro_batch * p.dp;
   draw_kind(p, seed, i);
   p.tp_comm = p.sequence_parallel && RandomStream(seed, "tp_comm" + std::to_string(i)).integer_at(0, 2) == 1;
+  p.tp_ring_scatter = p.tp_comm && RandomStream(seed, "tp_comm" + std::to_string(i)).integer_at(1, 2) == 1;
   draw_context(p, shape, seed, i);
   return make_scenario(shape, p);
 }

@@ -76,6 +76,7 @@ TEST(ReadScenario, PadsTheVocabularyPerFramework) {
 
 TEST(ReadScenario, ShippedRunsAreValidAndTakeOtherPlans) {
   EXPECT_TRUE(read_run("llama-3.1-8b-h100x8.yaml").violations.empty());
+  EXPECT_TRUE(read_run("llama-3.1-70b-h100x64.yaml").violations.empty());
   EXPECT_TRUE(read_run("tiny-gpt-tp2-pp2.yaml").violations.empty());
   const char* tiny = "tiny-llama-tp2-pp2.yaml";
   EXPECT_TRUE(read_run(tiny).violations.empty());

@@ -60,7 +60,8 @@ struct TinyPlan {
   AttentionKind attention = AttentionKind::kFused;
   GradientAccumulation accumulation = GradientAccumulation::kFused;
   bool tp_overlap = true;
-  bool tp_comm = false;  // rows over tp in chunks beside the matmuls
+  bool tp_comm = false;          // rows over tp beside the matmuls
+  bool tp_ring_scatter = false;  // with it: products by ring exchange, not as pipelines
   program::DType gradients = program::DType::kF32;
   HeadLoss head_loss = HeadLoss::kFused;
   bool fp32_shards = false;  // bf16 compute with ZeRO-3's parameters in fp32
@@ -132,6 +133,11 @@ inline Plan tiny_plan(const TinyShape& shape, const TinyPlan& p) {
   plan.overlap_grad_reduce = p.overlap;
   plan.overlap_tp_input_grad = p.tp_overlap;
   plan.overlap_tp_comm = p.tp_comm;
+  if (p.tp_ring_scatter) {
+    for (const OverlappedMatmul matmul : {OverlappedMatmul::kProjForward, OverlappedMatmul::kFc2Forward}) {
+      plan.user_buffers.of(matmul) = {.method = OverlapMethod::kRingExchange, .multiprocessors = 1, .margin = false};
+    }
+  }
   plan.overlap_param_gather = p.gather_ahead;
   std::vector<std::int64_t> layers = p.layout;
   const std::int64_t stages = std::int64_t{p.pp} * p.vp;

@@ -188,8 +188,25 @@ TEST(RowParts, RefuseWhatTheyCannotBe) {
   EXPECT_TRUE(has(broken([](Op& op) { op.operands[0].before = 3; }), "is no part of as many as it says"));
   EXPECT_TRUE(has(broken([](Op& op) { op.operands[0].parts = 1, op.operands[0].before = 2; }), "is no part of"));
   EXPECT_TRUE(has(broken([](Op& op) { op.operands[0].parts = 2; }), "has no rows to cut into 2 parts"));
-  EXPECT_TRUE(has(broken([](Op& op) { op.index_role.reset(); }), "goes with an index role"));
+  EXPECT_TRUE(has(broken([](Op& op) { op.index_role.reset(); }), "that another op cuts into other parts"));
   EXPECT_TRUE(has(broken([](Op& op) { op.kind = OpKind::kCast; }), "which is for matmul, copy"));
+}
+
+// Ops 0 and 1 fill blocks 0 and 1 (of three: two before the first), 2 reads block 0, 3 block 1.
+TEST(RowParts, WithoutARoleAreTheSameBlocksForAllRanks) {
+  const Program p = Ring().make([](SegmentBuilder& s, Ring& r) {
+    s.op(OpKind::kCopy, Stream::kCompute, "fill0", {in(r.x), part(out(r.ring), 0)});
+    s.op(OpKind::kCopy, Stream::kTp, "fill1", {in(r.x), part(out(r.ring), 2)});
+    s.op(OpKind::kCopy, Stream::kDp, "use0", {part(in(r.ring), 0), out(r.y)});
+    s.op(OpKind::kCopy, Stream::kGather, "use1", {part(in(r.ring), 2), out(r.y)});
+  });
+  EXPECT_EQ(joined(problems_of(p)), "");
+  const Resolution res = resolve(p, p.rank_programs[RankProgramId(0)]);
+  std::vector<std::vector<std::uint32_t>> edges;
+  for (std::uint32_t op = 0; op < res.op_count(); ++op) {
+    edges.emplace_back(res.predecessors(op).begin(), res.predecessors(op).end());
+  }
+  EXPECT_EQ(edges, (std::vector<std::vector<std::uint32_t>>{{}, {}, {0}, {1, 2}}));  // 3 writes y after 2
 }
 
 // Derived as if the index was 0, a part of the ring and its first row would overlap for one member alone.

@@ -143,6 +143,9 @@ TEST(CheckOperands, RefusesAttributesThatDoNotFit) {
   EXPECT_FALSE(passes(OpKind::kDropoutBackward, [](SampleOp& s) { s.op.attributes.value = 0; }));
   EXPECT_FALSE(passes(OpKind::kSoftmaxForward, [](SampleOp& s) { s.op.attributes = {.count = 8}; }));
   EXPECT_FALSE(passes(OpKind::kAdd, [](SampleOp& s) { s.op.sample_role = RoleId(0); }));
+  EXPECT_FALSE(passes(OpKind::kAdd, [](SampleOp& s) { s.op.attributes.multiprocessors = 4; }));
+  EXPECT_TRUE(passes(OpKind::kMatmul, [](SampleOp& s) { s.op.attributes.multiprocessors = 4; }));
+  EXPECT_TRUE(passes(OpKind::kExchange, [](SampleOp& s) { s.op.attributes.multiprocessors = 0; }));
   EXPECT_FALSE(passes(OpKind::kTokenLoad, [](SampleOp& s) { s.op.attributes.count = 1; }));
   EXPECT_FALSE(passes(OpKind::kTokenLoad, [](SampleOp& s) { s.op.attributes.vocab = 0; }));
   EXPECT_FALSE(passes(OpKind::kAllReduce, [](SampleOp& s) { s.op.group.reset(); }));
@@ -228,6 +231,21 @@ TEST(CheckOperands, AcceptsGatherAndScatterInPlace) {
     s.op.operands[0].access = Access::kRead;
     EXPECT_NE(check_operands(s.op, s.types), "");
   }
+}
+
+// A reduce-scatter of [4,2] on two ranks fills the block `count` of an out with three times the columns: the first
+// writes it, later ones leave the others as they are.
+TEST(CheckOperands, LetsAReduceScatterFillABlockOfColumns) {
+  using testing::bf16;
+  SampleOp s = testing::sample(OpKind::kReduceScatter, {{Access::kRead, bf16({4, 2})}, {Access::kWrite, bf16({2, 6})}});
+  s.op.group = RoleId(0);
+  EXPECT_EQ(check_operands(s.op, s.types), "");
+  s.op.attributes.count = 2;
+  EXPECT_NE(check_operands(s.op, s.types), "");
+  s.op.operands[1].access = Access::kAccumulate;
+  EXPECT_EQ(check_operands(s.op, s.types), "");
+  s.op.attributes.count = 3;
+  EXPECT_NE(check_operands(s.op, s.types).find("out of range"), std::string::npos);
 }
 
 // Parts and the whole they make: every extent counts, and heads may be one tensor's or those of q, k and v.

@@ -212,7 +212,9 @@ inline std::vector<SampleOp> other_samples() {
   add(OpKind::kAdam, {{R, wide}, {R, one}, {A, wide}, {A, wide}, {A, wide}, {W, x}}).attributes.learning_rate = 1e-3;
   add(OpKind::kAllReduce, {{A, x}}).group = RoleId(0);
   add(OpKind::kAllGather, {{R, bf16({2, 6})}, {W, x}}).group = RoleId(0);
-  add(OpKind::kReduceScatter, {{R, x}, {W, bf16({2, 6})}}).group = RoleId(0);
+  Op& scatter = add(OpKind::kReduceScatter, {{R, x}, {W, bf16({2, 6})}});
+  scatter.group = RoleId(0);
+  scatter.attributes.multiprocessors = 16;
   add(OpKind::kBroadcast, {{A, x}}).group = RoleId(0);
   add(OpKind::kAllToAll, {{R, x}, {W, x}}).group = RoleId(0);
   add(OpKind::kSend, {{R, x}}).parts = {{0, true, RoleId(0), 1, Channel::kActivation}};

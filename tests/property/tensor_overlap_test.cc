@@ -40,6 +40,8 @@ TEST(TensorOverlap, ChangesNoBit) {
       const std::vector<float> whole = numbers_of(shape, plan);
       plan.tp_comm = true;
       EXPECT_EQ(numbers_of(shape, plan), whole) << "tp " << tp;
+      plan.tp_ring_scatter = true;
+      EXPECT_EQ(numbers_of(shape, plan), whole) << "tp " << tp;
     }
   }
 }

@@ -5,11 +5,19 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
 
+#include "config/options.pb.h"
+#include "plan/lowering.h"
+#include "plan/scenario.pb.h"
+#include "program/ops/op.h"
+#include "report/op_labels.h"
 #include "report/simulate_output.h"
+#include "sim/exposed.h"
+#include "tests/plan/tiny_scenario.h"
 #include "tests/report/by_hand.h"
 
 namespace stepcast::report {
@@ -93,6 +101,82 @@ TEST(Terms, ExplainEveryRowOfTheScreen) {
   for (const char* column : {"saved if free", "stage min..max", "weights", "grads", "optim", "activ", "comm", "total",
                              "mean", "peak", "carries", "MFU", "HFU", "tok/s/GPU", "fits", "tight", "oom"}) {
     EXPECT_NE(find_term(column), nullptr) << column;
+  }
+}
+
+// The first `count` values of an enum that has a name for each.
+template <class Enum>
+std::set<std::string> names_of(int count) {
+  std::set<std::string> names;
+  for (int i = 0; i < count; ++i) names.emplace(to_string(static_cast<Enum>(i)));
+  return names;
+}
+
+void expect_explained(const std::set<std::string>& words) {
+  for (const std::string& word : words) EXPECT_NE(find_term(word), nullptr) << "'" << word << "'";
+}
+
+TEST(Terms, ExplainEveryKindOfOp) {
+  expect_explained(names_of<program::OpKind>(program::kOpKindCount));
+  expect_explained(names_of<program::OpCategory>(static_cast<int>(program::OpCategory::kSync) + 1));
+  EXPECT_EQ(find_term("quantised_input")->name, "quantise");
+}
+
+TEST(Terms, ExplainTheWordsOfTransfersMemoryAndTraces) {
+  expect_explained(names_of<sim::Algorithm>(static_cast<int>(sim::Algorithm::kCopyEngines) + 1));
+  expect_explained(names_of<sim::Protocol>(static_cast<int>(sim::Protocol::kSimple) + 1));
+  expect_explained(names_of<topology::Tier>(static_cast<int>(topology::Tier::kCore) + 1));
+  expect_explained(names_of<program::MemoryClass>(program::kMemoryClassCount));
+  expect_explained(names_of<program::Stream>(program::kStreamCount));
+  expect_explained(names_of<program::Pass>(program::kPassCount));
+}
+
+// "carries" names the groups' roles.
+TEST(Terms, ExplainEveryRoleOfALoweredPlan) {
+  plan::testing::TinyPlan plan{.name = "roles", .tp = 2, .pp = 2};
+  plan.dp = plan.cp = 2;
+  plan.tied = true;
+  std::set<std::string> roles;
+  for (const program::Role& role : plan::lower(plan::testing::make_scenario({}, plan)).roles) roles.insert(role.name);
+  EXPECT_TRUE(roles.contains("dp_cp"));
+  expect_explained(roles);
+}
+
+// The keys that do something; check --show-config and remedies print them with their path.
+void add_keys(const google::protobuf::Descriptor& message, const std::string& path, std::set<std::string>& keys) {
+  for (int i = 0; i < message.field_count(); ++i) {
+    const google::protobuf::FieldDescriptor& field = *message.field(i);
+    if (field.options().GetExtension(config::rule).not_yet()) continue;
+    const std::string key = path.empty() ? field.name() : path + "." + field.name();
+    if (field.message_type() != nullptr && !field.is_map()) {
+      add_keys(*field.message_type(), key, keys);
+    } else {
+      keys.insert(key);
+    }
+  }
+}
+
+TEST(Terms, ExplainEveryKeyOfAScenario) {
+  std::set<std::string> keys;
+  add_keys(*plan::schema::Scenario::descriptor(), "", keys);
+  EXPECT_TRUE(keys.contains("plan.overlap.tp_comm"));
+  EXPECT_TRUE(keys.contains("cluster.nic.rate"));
+  expect_explained(keys);
+  EXPECT_EQ(find_term("plan.cp")->name, "context parallelism");
+  EXPECT_EQ(find_term("plan.overlap.tp_comm_cfg.qkv_fprop.num_sm")->name, "tp_comm_cfg");
+  EXPECT_EQ(find_term("no.such_key"), nullptr);
+}
+
+TEST(Terms, GiveNoWordTwoMeanings) {
+  std::map<std::string, std::string_view> owners;
+  const auto claim = [&owners](const std::string& word, const Term& term) {
+    const auto [it, is_new] = owners.emplace(word, term.name);
+    EXPECT_TRUE(is_new || it->second == term.name) << word << ": " << it->second << " and " << term.name;
+  };
+  for (const Term& term : all_terms()) {
+    claim(std::string(term.name), term);
+    std::istringstream aliases{std::string(term.aliases)};
+    for (std::string alias; std::getline(aliases >> std::ws, alias, ',');) claim(alias, term);
   }
 }
 
