@@ -65,6 +65,11 @@ void check_deepspeed(RuleContext& c) {
               zero + " with tensor parallelism: AutoTP goes with zero 0 to 2, and tp is " + text_of(c.plan.tp),
               {"zero 0 or 1", "tp 1"});
   }
+  // DeepSpeedEngine.no_sync asserts it.
+  if (c.plan.zero == 3 && c.plan.fsdp.gradient_sync == GradientSync::kLastMicrobatch && c.plan.pp == 1) {
+    c.violate("plan.fsdp.gradient_sync", "gradient_sync last_microbatch: partitioned gradients are reduced every time",
+              {"gradient_sync: every_microbatch"});
+  }
 }
 
 // Megatron-LM's validate_args asserts these.

@@ -41,7 +41,9 @@ Json plan_json(const plan::Scenario& s) {
                          {"first_last_layers_bf16", s.training.first_last_layers_bf16}};
   }
   if (p.zero == 3) {
-    json["fsdp"] = {{"prefetch", p.fsdp.prefetch}, {"reshard_after_forward", p.fsdp.reshard_after_forward}};
+    json["fsdp"] = {{"prefetch", p.fsdp.prefetch},
+                    {"reshard_after_forward", p.fsdp.reshard_after_forward},
+                    {"gradient_sync", to_string(p.fsdp.gradient_sync)}};
   }
   return json;
 }
