@@ -183,7 +183,11 @@ constexpr Term kTerms[] = {
      "stack.allocator default), context, workspaces and communicators' buffers. All but the tensors are estimates.",
      "reserved = allocated x (1 + fragmentation); device = reserved + the rest", "sim/cost/device_memory.h"},
     {"weights", "", "Parameters in the compute type, gathered ones included.", "", "program/program.h"},
-    {"grads", "gradients", "Gradients, in the type they are accumulated in.", "", "program/program.h"},
+    {"grads", "gradients, unsharded_gradients, gradient_ring, main_gradients, placeholder",
+     "Gradients: the sum over microbatches, in the type they are accumulated in, and what stands beside it: whole ones "
+     "that are not reduced yet (ZeRO-2, ZeRO-3), fp32 copies of narrower ones, Transformer Engine's placeholders, one "
+     "weight's where a kernel of its own adds it. The screen's line \"grads\" names the latter where they count.",
+     "", "plan/parameter_store.h; program/program.h"},
     {"optim", "optimizer states", "Master weights and moments.", "", "program/program.h"},
     {"activ", "activations", "What the backward pass needs, received inputs and logits included.", "",
      "program/program.h"},

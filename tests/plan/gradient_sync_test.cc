@@ -128,9 +128,15 @@ training: {sequence_length: 64, global_batch_size: 32}
   const Scenario alone = read_text(text).scenario;
   EXPECT_EQ(alone.plan.fsdp.gradient_sync, GradientSync::kEveryMicrobatch);
   EXPECT_EQ(alone.accumulation, GradientAccumulation::kFused);
+  // torchtitan has no flag for either of the others, which is told.
   const std::string every = "plan.fsdp.gradient_sync=every_microbatch";
-  EXPECT_EQ(read_text(text, {"plan.pp=2", every}).scenario.plan.fsdp.gradient_sync, GradientSync::kEveryMicrobatch);
+  const ReadScenario told = read_text(text, {"plan.pp=2", every});
+  EXPECT_EQ(told.scenario.plan.fsdp.gradient_sync, GradientSync::kEveryMicrobatch);
+  EXPECT_EQ(told.warnings.size(), 1u);
+  EXPECT_TRUE(read_text(text, {"plan.pp=2"}).warnings.empty());
+  EXPECT_TRUE(read_text(text, {every}).warnings.empty());
   const std::string last = "plan.fsdp.gradient_sync=last_microbatch";
+  EXPECT_EQ(read_text(text, {last}).warnings.size(), 1u);
   EXPECT_EQ(read_text(text, {last}).scenario.accumulation, GradientAccumulation::kSeparate);
   EXPECT_EQ(read_text(text, {last, "stack.gradient_accumulation=fused"}).scenario.accumulation,
             GradientAccumulation::kFused);

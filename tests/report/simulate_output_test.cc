@@ -41,6 +41,7 @@ TEST(SimulateJson, HasTheContractsKeysInTheSameBytes) {
                           "remedies",
                           "microbatches",
                           "top_tensors",
+                          "other_gradients",
                           "evidence",
                           "warnings",
                           "assumptions",
@@ -152,6 +153,21 @@ TEST(SimulateScreen, ShowsTrafficBesideMemory) {
   EXPECT_EQ(screen.find("world"), std::string::npos) << screen;  // 4 bytes of 2 GB
   EXPECT_TRUE(line_of(screen, " core").starts_with(" core                0.500   3 % 100 %  pp 0.500")) << screen;
   EXPECT_NE(screen.find("ranks 4 in 2 classes, shared links in 1 class, 3 ops"), std::string::npos) << screen;
+}
+
+// The reason is told of what takes more than a hundredth of all; of a matmul's own there is no name to tell.
+TEST(SimulateScreen, SaysWhatGradientsStandBesideTheirSum) {
+  SimulationReport r = report_of_traffic(scenario());
+  EXPECT_EQ(simulate_screen(r).find("\ngrads"), std::string::npos);
+  r.memory.allocated_bytes = 10'000;
+  const auto gradients = program::MemoryClass::kGradients;
+  r.memory.other_gradients = {
+      {"bucket*", gradients, 2, 1024}, {"down.fresh", gradients, 1, 101}, {"placeholder_*x*", gradients, 1, 100}};
+  EXPECT_EQ(
+      line_of(simulate_screen(r), "grads"),
+      "grads    beside the sum of all microbatches: bucket* 1.00 KiB (of buckets that are not reduced yet, whole),");
+  EXPECT_EQ(line_of(simulate_screen(r), "         down.fresh"),
+            "         down.fresh 101 B (of one matmul, not added yet)");
 }
 
 TEST(SimulateScreen, SumsUpJitter) {
