@@ -21,6 +21,8 @@
 // hooks have it. In a pipeline torch.distributed.pipelining reduces a chunk's units in their order, once its last
 // gradient is sent, and the compute stream waits for them (perform_reduce_grad in stage.py: post_backward of every
 // unit, then the root's final callback). A unit's gradients then live from its first backward pass to that reduction.
+// Approximation: each weight's is added to them as its matmul ends; FSDP2 adds a unit's together, and so holds those of
+// one unit, not of one weight, in the compute type.
 //
 // Updated weights are gathered behind the whole update, which is one fused kernel in every stack, and exposed. With
 // overlap.param_gather a step begins with the gathers that its predecessor left: each bucket's is issued when the one

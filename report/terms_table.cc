@@ -186,7 +186,7 @@ constexpr Term kTerms[] = {
     {"grads", "gradients, unsharded_gradients, gradient_ring, main_gradients, placeholder",
      "Gradients: the sum over microbatches, in the type they are accumulated in, and what stands beside it: whole ones "
      "that are not reduced yet (ZeRO-2, ZeRO-3), fp32 copies of narrower ones, Transformer Engine's placeholders, one "
-     "weight's where a kernel of its own adds it. The screen's line \"grads\" names the latter where they count.",
+     "weight's where a kernel of its own adds it. The line \"grads\" of the screen names those that count.",
      "", "plan/parameter_store.h; program/program.h"},
     {"optim", "optimizer states", "Master weights and moments.", "", "program/program.h"},
     {"activ", "activations", "What the backward pass needs, received inputs and logits included.", "",

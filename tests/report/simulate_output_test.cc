@@ -159,15 +159,19 @@ TEST(SimulateScreen, ShowsTrafficBesideMemory) {
 TEST(SimulateScreen, SaysWhatGradientsStandBesideTheirSum) {
   SimulationReport r = report_of_traffic(scenario());
   EXPECT_EQ(simulate_screen(r).find("\ngrads"), std::string::npos);
-  r.memory.allocated_bytes = 10'000;
+  constexpr std::int64_t kMiB = 1 << 20;
+  r.memory.allocated_bytes = 1000 * kMiB;
   const auto gradients = program::MemoryClass::kGradients;
-  r.memory.other_gradients = {
-      {"bucket*", gradients, 2, 1024}, {"down.fresh", gradients, 1, 101}, {"placeholder_*x*", gradients, 1, 100}};
-  EXPECT_EQ(
-      line_of(simulate_screen(r), "grads"),
-      "grads    beside the sum of all microbatches: bucket* 1.00 KiB (of buckets that are not reduced yet, whole),");
-  EXPECT_EQ(line_of(simulate_screen(r), "         down.fresh"),
-            "         down.fresh 101 B (of one matmul, not added yet)");
+  r.memory.other_gradients = {{"bucket*", gradients, 2, 512 * kMiB},
+                              {"down.fresh", gradients, 1, 11 * kMiB},
+                              {"placeholder_*x*", gradients, 1, 10 * kMiB}};
+  const std::string screen = simulate_screen(r);
+  EXPECT_TRUE(line_of(screen, "grads")
+                  .starts_with("grads    beside the sum of all microbatches: bucket* 0.5 GiB (of "
+                               "buckets that are not reduced yet, whole), down.fresh"))
+      << screen;
+  EXPECT_EQ(line_of(screen, "         11.00 MiB"), "         11.00 MiB (of one matmul, not added yet)");
+  EXPECT_EQ(screen.find("placeholder"), std::string::npos);
 }
 
 TEST(SimulateScreen, SumsUpJitter) {
