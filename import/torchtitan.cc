@@ -209,8 +209,9 @@ class TorchtitanTranslator {
                    " * " + std::to_string(steps) + " accumulated = global_batch_size " +
                    std::to_string(local * dp * steps) + ", micro_batch_size " + std::to_string(micro_batch));
     if (steps > 1 && pp_ > 1) {
-      draft_.assume("one pipeline flush per step: torchtitan flushes after each of the " + std::to_string(steps) +
-                    " accumulated batches");
+      draft_.assume(
+          "one pipeline flush and one reduction of gradients per step: torchtitan has them after each of the " +
+          std::to_string(steps) + " accumulated batches");
     }
   }
 

@@ -39,7 +39,9 @@ constexpr FrameworkPreset kMegatron{
 
 // FSDP2 over all data- and context-parallel ranks; mixed precision comes with it. Sequence parallelism comes with
 // tensor parallelism; the loss is taken in fp32; selective checkpointing is that of each n-th layer, or of operators.
-// Interleaved1F1B of torch.distributed.pipelining runs max(1, M / pp) rounds of equal size.
+// Interleaved1F1B of torch.distributed.pipelining runs max(1, M / pp) rounds of equal size. Its stages reduce gradients
+// once a step; without a pipeline torchtitan reduces those of every accumulated batch (issue 292, pull request 1710),
+// over HSDP's copies too (until pull request 4505).
 constexpr FrameworkPreset kTorchtitan{
     .framework = Framework::kTorchtitan,
     .name = "torchtitan",

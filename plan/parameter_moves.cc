@@ -86,10 +86,14 @@ void ParameterStore::begin_backward(std::uint32_t unit, std::uint32_t microbatch
   backward_.chunk = layout_.units[unit].chunk;
   backward_.microbatch = microbatch;
   if (sharding_ != Sharding::kParameters) return;
+  ++backward_uses_;
+  if (keeps_gradients()) {
+    if (has_gradients_[unit]) return;
+    has_gradients_[unit] = true;
+  }
   const std::int64_t n = unit_elements(unit);
-  const BufferId buffer = gradient_ring_[backward_uses_++ % gradient_ring_.size()];
   rank_.call(zero_segment(b_, layout_.units[unit].prefix + "gradients", x_.gradients, n),
-             {flat_view(buffer, 0, n, x_.gradients)}, unit_tag(layout_.units[unit], microbatch));
+             {flat_view(unit_gradients(unit), 0, n, x_.gradients)}, unit_tag(layout_.units[unit], microbatch));
 }
 
 // The gradients of a microbatch under ZeRO-2: there from their first contribution until they are reduced.
@@ -162,7 +166,7 @@ void ParameterStore::reduce(std::uint32_t flat) {
 }
 
 void ParameterStore::scatter_unit(std::uint32_t unit, std::uint32_t microbatch) {
-  const BufferId buffer = gradient_ring_[(backward_uses_ - 1) % gradient_ring_.size()];
+  const BufferId buffer = unit_gradients(unit);
   const Unit& u = layout_.units[unit];
   for (const std::uint32_t f : u.flats) {
     const Flat& flat = layout_.flats[f];
@@ -177,7 +181,8 @@ void ParameterStore::scatter_unit(std::uint32_t unit, std::uint32_t microbatch) 
 void ParameterStore::module_done(std::uint32_t module, std::uint32_t microbatch, bool last) {
   if (sharding_ == Sharding::kParameters) {
     const std::uint32_t unit = layout_.modules[module].unit;
-    if (layout_.units[unit].modules.front() == module) scatter_unit(unit, microbatch);
+    const bool scatters = !keeps_gradients() || (last && s_.plan.pp == 1);
+    if (scatters && layout_.units[unit].modules.front() == module) scatter_unit(unit, microbatch);
     return;
   }
   const bool reduces = last && s_.plan.overlap_grad_reduce;
@@ -188,6 +193,17 @@ void ParameterStore::module_done(std::uint32_t module, std::uint32_t microbatch,
       reduce(f);
     }
   }
+}
+
+void ParameterStore::chunk_done(std::uint16_t chunk) {
+  if (!keeps_gradients() || s_.plan.pp == 1) return;
+  bool reduced = false;
+  for (std::uint32_t u = 0; u < layout_.units.size(); ++u) {
+    if (layout_.units[u].chunk != chunk) continue;
+    scatter_unit(u, backward_.microbatch.value());
+    reduced = true;
+  }
+  if (reduced) rank_.call(join_segment(b_, "gradients", Stream::kCompute, Stream::kDp), {}, backward_);
 }
 
 void ParameterStore::finish_backward() {

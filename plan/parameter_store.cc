@@ -112,10 +112,29 @@ void ParameterStore::declare_rings() {
     }
     for (const UnitUse& use : uses_) slot_of_use_.emplace_back(use.unit);
   }
-  for (std::size_t i = 0; i < depth; ++i) {
-    gradient_ring_.push_back(
-        rank_.buffer("gradient_ring" + std::to_string(i), largest * size_of(x_.gradients), MemoryClass::kGradients));
+  declare_gradient_buffers(largest);
+}
+
+void ParameterStore::declare_gradient_buffers(std::int64_t largest) {
+  const auto declare = [&](const std::string& name, std::int64_t elements) {
+    return rank_.buffer(name, elements * size_of(x_.gradients), MemoryClass::kGradients);
+  };
+  if (!keeps_gradients()) {
+    for (std::int32_t i = 0; i <= s_.plan.fsdp.prefetch; ++i) {
+      gradient_ring_.push_back(declare("gradient_ring" + std::to_string(i), largest));
+    }
+    return;
   }
+  has_gradients_.resize(layout_.units.size(), false);
+  for (std::uint32_t u = 0; u < layout_.units.size(); ++u) {
+    kept_gradients_.push_back(declare("unsharded_gradients" + std::to_string(u), unit_elements(u)));
+  }
+}
+
+BufferId ParameterStore::unit_gradients(std::uint32_t unit) const {
+  if (keeps_gradients()) return kept_gradients_[unit];
+  CHECK(backward_uses_ > 0);
+  return gradient_ring_[(backward_uses_ - 1) % gradient_ring_.size()];
 }
 
 void ParameterStore::add_shards() {
@@ -185,9 +204,8 @@ ViewId ParameterStore::gradient(std::uint32_t parameter) {
     const std::int64_t begin = layout_.flats[p.flat].begin + p.offset;
     return rank_.view(gradients_, begin * size_of(x_.gradients), x_.gradients, p.shape);
   }
-  CHECK(backward_uses_ > 0);
   const std::int64_t begin = offset_in_unit(p.flat) + p.offset;
-  const BufferId buffer = gradient_ring_[(backward_uses_ - 1) % gradient_ring_.size()];
+  const BufferId buffer = unit_gradients(layout_.modules[p.module].unit);
   return rank_.view(buffer, begin * size_of(x_.gradients), x_.gradients, p.shape);
 }
 

@@ -16,6 +16,14 @@
 // several optimizer instances), in place on the own part; per microbatch under ZeRO-2 and ZeRO-3 (as FSDP2, which has a
 // stream of its own for it).
 //
+// ZeRO-3 reduces a unit's gradients behind each of its backward passes, or keeps them whole and reduces them once a
+// step (plan.fsdp.gradient_sync). Without a pipeline that is beside the last microbatch's backward pass, as FSDP2's
+// hooks have it. In a pipeline torch.distributed.pipelining reduces a chunk's units in their order, once its last
+// gradient is sent, and the compute stream waits for them (perform_reduce_grad in stage.py: post_backward of every
+// unit, then the root's final callback). A unit's gradients then live from its first backward pass to that reduction.
+// Approximation: each weight's is added to them as its matmul ends; FSDP2 adds a unit's together, and so holds those of
+// one unit, not of one weight, in the compute type.
+//
 // Updated weights are gathered behind the whole update, which is one fused kernel in every stack, and exposed. With
 // overlap.param_gather a step begins with the gathers that its predecessor left: each bucket's is issued when the one
 // before it is first used, joined to the compute stream as torch.distributed does (Megatron-Core's forward hooks).
@@ -61,6 +69,8 @@ class ParameterStore {
   program::ViewId gradient(std::uint32_t parameter);
   // The backward pass of `module` is complete for this microbatch; `last`: for the step.
   void module_done(std::uint32_t module, std::uint32_t microbatch, bool last);
+  // All passes and messages of `chunk` are issued, on a rank of a pipeline.
+  void chunk_done(std::uint16_t chunk);
   // All backward passes are issued: reductions that were not overlapped.
   void finish_backward();
   // Gradient norm, clip factor, Adam, and ZeRO-1's and ZeRO-2's gather of the updated weights.
@@ -70,6 +80,8 @@ class ParameterStore {
   void declare_persistent();
   void declare_placeholders();
   void declare_rings();
+  // `largest`: elements of the largest unit.
+  void declare_gradient_buffers(std::int64_t largest);
   void add_shards();
   program::ViewId flat_view(program::BufferId buffer, std::int64_t begin, std::int64_t elements, program::DType t);
   // What the rank keeps of a flat between its backward passes and its update: all of it, or its shard.
@@ -78,6 +90,8 @@ class ParameterStore {
   // Elements from the start of its unit to the start of a flat.
   std::int64_t offset_in_unit(std::uint32_t flat) const;
   std::int64_t unit_elements(std::uint32_t unit) const;
+  // Of the backward pass at hand over a unit of ZeRO-3, or of all of them so far.
+  program::BufferId unit_gradients(std::uint32_t unit) const;
   void gather(std::size_t use);
   void order_gathers();
   // With overlapped gathers, so that the weights of `unit` and of the bucket after it are under way.
@@ -101,6 +115,10 @@ class ParameterStore {
   bool shards_gradients() const { return sharding_ == Sharding::kGradients || sharding_ == Sharding::kParameters; }
   // Weights are whole, states are not: each rank updates its own part of the weights.
   bool updates_in_part() const { return sharding_ == Sharding::kOptimizer || sharding_ == Sharding::kGradients; }
+  // ZeRO-3 with one reduction a step: whole gradients are kept.
+  bool keeps_gradients() const {
+    return sharding_ == Sharding::kParameters && s_.plan.fsdp.gradient_sync == GradientSync::kLastMicrobatch;
+  }
   bool gathers_ahead() const { return updates_in_part() && s_.plan.overlap_param_gather; }
   // Unsharded 16-bit gradients are widened once a step; sharded ones are read as they are.
   bool widens_gradients() const { return !sharded() && x_.gradients != program::DType::kF32; }
@@ -127,10 +145,12 @@ class ParameterStore {
   std::vector<UnitUse> uses_;
 
   program::BufferId weights_, gradients_, master_weights_, moment1_, moment2_;
-  program::BufferId main_gradients_;            // fp32 copy of narrow gradients
-  std::vector<std::int64_t> shard_begin_;       // per flat, in elements of the optimizer shard
-  std::vector<program::BufferId> weight_ring_;  // per use slot, or per unit when not resharded
-  std::vector<program::BufferId> gradient_ring_;
+  program::BufferId main_gradients_;               // fp32 copy of narrow gradients
+  std::vector<std::int64_t> shard_begin_;          // per flat, in elements of the optimizer shard
+  std::vector<program::BufferId> weight_ring_;     // per use slot, or per unit when not resharded
+  std::vector<program::BufferId> gradient_ring_;   // of ZeRO-3, ...
+  std::vector<program::BufferId> kept_gradients_;  // ... or per unit, where they are kept
+  std::vector<bool> has_gradients_;                // per unit: of a backward pass of this step
   std::vector<std::optional<std::size_t>> slot_of_use_;
   std::vector<std::optional<program::BufferId>> open_buckets_;  // ZeRO-2, per flat: gradients not reduced yet
   std::vector<bool> gathered_;                                  // per use, or per unit when not resharded

@@ -31,6 +31,7 @@ RuleReport check_rules(const Scenario& scenario, const FieldLocator& locate);
 std::string_view to_string(Framework framework);
 std::string_view to_string(ScheduleKind schedule);
 std::string_view to_string(ContextComm comm);
+std::string_view to_string(GradientSync sync);
 std::string_view to_string(RecomputeKind recompute);
 std::string_view to_string(MatmulRecipe recipe);  // the scenario's fp8_recipe, or "nvfp4", "none"
 

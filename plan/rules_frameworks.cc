@@ -51,8 +51,8 @@ void check_stage(RuleContext& c) {
   }
 }
 
-// DeepSpeed's pipeline accumulates whole gradients over its microbatches; AutoTP splits the linear layers that ZeRO-3
-// would shard.
+// DeepSpeed's pipeline accumulates whole gradients over its microbatches, its ZeRO-2 and -3 reduce those of every one;
+// AutoTP splits the linear layers that ZeRO-3 would shard.
 void check_deepspeed(RuleContext& c) {
   if (!is(c, Framework::kDeepSpeed)) return;
   const std::string zero = "zero " + text_of(c.plan.zero);
@@ -65,6 +65,20 @@ void check_deepspeed(RuleContext& c) {
               zero + " with tensor parallelism: AutoTP goes with zero 0 to 2, and tp is " + text_of(c.plan.tp),
               {c.plan.pp > 1 ? "zero 0 or 1" : "zero 0, 1 or 2", "tp 1"});
   }
+  // DeepSpeedEngine.no_sync asserts it.
+  if (c.plan.zero == 3 && c.plan.fsdp.gradient_sync == GradientSync::kLastMicrobatch && c.plan.pp == 1) {
+    c.violate("plan.fsdp.gradient_sync", "gradient_sync last_microbatch: partitioned gradients are reduced every time",
+              {"gradient_sync: every_microbatch"});
+  }
+}
+
+// No flag of torchtitan's chooses: pipeline stages reduce once a step, its own accumulation every time.
+void check_gradient_sync(RuleContext& c) {
+  if (!is(c, Framework::kTorchtitan) || c.plan.zero != 3) return;
+  const GradientSync sync = c.plan.fsdp.gradient_sync;
+  if ((sync == GradientSync::kLastMicrobatch) == (c.plan.pp > 1)) return;
+  c.warn("no flag of torchtitan gives plan.fsdp.gradient_sync " + std::string(to_string(sync)) + " with pp " +
+         text_of(c.plan.pp) + "; simulated as written");
 }
 
 // Megatron-LM's validate_args asserts these.
@@ -199,6 +213,7 @@ void check_framework_rules(RuleContext& c) {
   check_positions(c);
   check_stage(c);
   check_deepspeed(c);
+  check_gradient_sync(c);
   check_megatron(c);
   check_schedules(c);
   check_accumulation(c);

@@ -50,9 +50,14 @@ struct Recompute {
   }
 };
 
+// When ZeRO-3 reduces gradients: behind every backward pass of a unit, or behind that of the step's last microbatch,
+// with whole gradients kept until then (FSDP2's set_requires_gradient_sync).
+enum class GradientSync : std::uint8_t { kEveryMicrobatch, kLastMicrobatch };
+
 struct Fsdp {
   std::int32_t prefetch = 1;  // units gathered ahead; ring of prefetch + 1 buffers
   bool reshard_after_forward = true;
+  GradientSync gradient_sync = GradientSync::kEveryMicrobatch;
 };
 
 struct AdamSettings {

@@ -175,6 +175,11 @@ class PlanResolver {
     const bool automatic = !fsdp.has_reshard_after_forward() || fsdp.reshard_after_forward() == "auto";
     // torchtitan's policy: a pipeline would gather again for every microbatch, so it keeps the parameters.
     plan_.fsdp.reshard_after_forward = automatic ? plan_.pp == 1 : fsdp.reshard_after_forward() == "true";
+    // torch.distributed.pipelining turns the reduction off for all but the last microbatch (set_requires_gradient_sync
+    // in stage.py); torchtitan's own accumulation, without a pipeline, leaves it on (its issue 292).
+    const bool chosen = fsdp.has_gradient_sync() && fsdp.gradient_sync() != "auto";
+    const bool last = chosen ? fsdp.gradient_sync() == "last_microbatch" : plan_.pp > 1;
+    plan_.fsdp.gradient_sync = last ? GradientSync::kLastMicrobatch : GradientSync::kEveryMicrobatch;
     const bool sharded = plan_.zero == 3;
     const auto show = [&](const std::string& key, std::string value, const std::string& origin, bool always) {
       const std::string field = "plan.fsdp." + key;
@@ -186,6 +191,20 @@ class PlanResolver {
     show("prefetch", std::to_string(plan_.fsdp.prefetch), "default", true);
     show("reshard_after_forward", bool_text(plan_.fsdp.reshard_after_forward),
          plan_.pp == 1 ? "derived: auto is true with pp = 1" : "derived: auto is false with pp > 1", true);
+    show("gradient_sync", std::string(to_string(plan_.fsdp.gradient_sync)),
+         plan_.pp == 1 ? "derived: auto is every_microbatch with pp = 1"
+                       : "derived: auto is last_microbatch with pp > 1",
+         true);
+    if (sharded && last) resolve_kept_gradients();
+  }
+
+  // FSDP2 adds the gradient of a backward pass, in the type it was computed in, to those it keeps in the type they are
+  // reduced in: a kernel of its own (FSDPParam.accumulate_unsharded_grad_if_needed).
+  void resolve_kept_gradients() {
+    const char* field = "stack.gradient_accumulation";
+    if (plan_.shards() == 1 || draft_.given(field)) return;
+    scenario_.accumulation = GradientAccumulation::kSeparate;
+    draft_.record(field, "separate", "derived: plan.fsdp.gradient_sync is last_microbatch");
   }
 
   void resolve_schedule() {

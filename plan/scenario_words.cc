@@ -30,6 +30,10 @@ std::string_view to_string(ContextComm comm) {
   return "a2a";
 }
 
+std::string_view to_string(GradientSync sync) {
+  return sync == GradientSync::kEveryMicrobatch ? "every_microbatch" : "last_microbatch";
+}
+
 std::string_view to_string(RecomputeKind recompute) {
   switch (recompute) {
     case RecomputeKind::kNone:

@@ -86,7 +86,13 @@ Tag StageLowering::layer_tag(Pass pass) const {
 
 program::RankProgram StageLowering::run() {
   begin_step();
-  for (const PipelineStep& st : pipeline_steps(schedule_, pp_rank_)) step(st);
+  const std::vector<PipelineStep> steps = pipeline_steps(schedule_, pp_rank_);
+  std::vector<std::size_t> last_step(static_cast<std::size_t>(schedule_.chunks), 0);
+  for (std::size_t i = 0; i < steps.size(); ++i) last_step[steps[i].pass.chunk] = i;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    step(steps[i]);
+    if (last_step[steps[i].pass.chunk] == i) store_.chunk_done(steps[i].pass.chunk);
+  }
   CHECK(visit_ == visits_.size(), visit_, visits_.size());
   end_step();
   return rank_.take();

@@ -41,7 +41,9 @@ Json plan_json(const plan::Scenario& s) {
                          {"first_last_layers_bf16", s.training.first_last_layers_bf16}};
   }
   if (p.zero == 3) {
-    json["fsdp"] = {{"prefetch", p.fsdp.prefetch}, {"reshard_after_forward", p.fsdp.reshard_after_forward}};
+    json["fsdp"] = {{"prefetch", p.fsdp.prefetch},
+                    {"reshard_after_forward", p.fsdp.reshard_after_forward},
+                    {"gradient_sync", to_string(p.fsdp.gradient_sync)}};
   }
   return json;
 }
@@ -190,9 +192,9 @@ Json sensitivity_json(const SimulationReport& r) {
   return changes;
 }
 
-Json tensors_json(const SimulationReport& r) {
+Json tensors_json(const std::vector<TensorFamily>& families) {
   Json tensors = Json::array();
-  for (const TensorFamily& t : r.memory.top_tensors) {
+  for (const TensorFamily& t : families) {
     tensors.push_back(
         {{"name", t.name}, {"class", program::to_string(t.memory_class)}, {"count", t.count}, {"bytes", t.bytes}});
   }
@@ -241,7 +243,8 @@ std::string simulate_json(const SimulationReport& r) {
                {"network", network_json(r)},
                {"collectives", collectives_json(r)},
                {"microbatches", r.microbatches},
-               {"top_tensors", tensors_json(r)},
+               {"top_tensors", tensors_json(r.memory.top_tensors)},
+               {"other_gradients", tensors_json(r.memory.other_gradients)},
                {"if_free_s", if_free_json(r)},
                {"remedies", remedies_json(r)},
                {"evidence", evidence_json(r)},

@@ -205,6 +205,36 @@ std::string side_by_side(const std::vector<std::string>& left, const std::vector
   return text;
 }
 
+// Why a buffer of gradients stands beside their sum: plan/parameter_store.h, plan/projection_segments.cc.
+std::string_view reason_of(std::string_view family) {
+  struct Reason {
+    std::string_view prefix, text;
+  };
+  constexpr Reason kReasons[] = {
+      {"unsharded_gradients", "whole, until the step's reduction"},
+      {"gradient_ring", "of the units that are being reduced, whole"},
+      {"bucket", "of buckets that are not reduced yet, whole"},
+      {"main_gradients", "their fp32 copies, which the optimizer reads"},
+      {"placeholder", "Transformer Engine's placeholders, never written"},
+  };
+  for (const Reason& reason : kReasons) {
+    if (family.substr(0, reason.prefix.size()) == reason.prefix) return reason.text;
+  }
+  return "of one matmul, not added yet";
+}
+
+// What of the column "grads" is not their sum, where that is more than a hundredth of all.
+std::string gradients_line(const MemoryReport& m) {
+  std::vector<std::string> parts;
+  for (const TensorFamily& t : m.other_gradients) {
+    if (t.bytes > m.allocated_bytes / 100) {
+      parts.push_back(fmt::format("{} {} ({})", t.name, memory_text(t.bytes), reason_of(t.name)));
+    }
+  }
+  return parts.empty() ? ""
+                       : wrapped("grads", kLabelWidth, "beside the sum of all microbatches: " + joined(parts, ", "));
+}
+
 // Nothing where the device holds tensors alone.
 std::string device_line(const MemoryReport& m) {
   if (m.device_bytes == m.allocated_bytes) return "";
@@ -242,7 +272,8 @@ std::string network_and_memory_block(const SimulationReport& r) {
     tensors.push_back(fmt::format("{} x{} {}", t.name, t.count, memory_text(t.bytes)));
   }
   return side_by_side(network_lines(r), memory_lines(r)) +
-         wrapped("at peak", kLabelWidth, r.memory.peak_path + ":  " + joined(tensors, ",  ")) + device_line(r.memory);
+         wrapped("at peak", kLabelWidth, r.memory.peak_path + ":  " + joined(tensors, ",  ")) +
+         gradients_line(r.memory) + device_line(r.memory);
 }
 
 }  // namespace stepcast::report

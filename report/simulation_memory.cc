@@ -1,7 +1,9 @@
 // The memory of the rank that needs the most: its tensors, and what its process holds beside them.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -30,9 +32,9 @@ std::string family_name(const std::string& name) {
   return family;
 }
 
-std::vector<TensorFamily> top_tensors(const program::Program& p, const program::RankProgram& r,
-                                      const program::Lifetimes& lifetimes) {
-  constexpr std::size_t kListed = 8;
+// Alive at the peak, largest first.
+std::vector<TensorFamily> families_at_peak(const program::Program& p, const program::RankProgram& r,
+                                           const program::Lifetimes& lifetimes) {
   std::map<std::pair<std::string, program::MemoryClass>, TensorFamily> families;
   for (const program::Lifetime& block : lifetimes.blocks) {
     if (!block.persistent && (block.first_op > lifetimes.peak_op || block.last_op < lifetimes.peak_op)) continue;
@@ -54,8 +56,17 @@ std::vector<TensorFamily> top_tensors(const program::Program& p, const program::
   for (const auto& [key, family] : families) list.push_back(family);
   std::stable_sort(list.begin(), list.end(),
                    [](const TensorFamily& a, const TensorFamily& b) { return a.bytes > b.bytes; });
-  if (list.size() > kListed) list.resize(kListed);
   return list;
+}
+
+void fill_tensors(MemoryReport& m, std::vector<TensorFamily> families) {
+  constexpr std::size_t kListed = 8;
+  constexpr std::string_view kSum = "gradients";  // the store's buffer
+  std::copy_if(families.begin(), families.end(), std::back_inserter(m.other_gradients), [&](const TensorFamily& f) {
+    return f.memory_class == program::MemoryClass::kGradients && f.name != kSum;
+  });
+  if (families.size() > kListed) families.resize(kListed);
+  m.top_tensors = std::move(families);
 }
 
 // How the members of `group` lie about the rank: by scale-up domain, with no channels yet.
@@ -130,7 +141,7 @@ void fill_memory(SimulationReport& r, const SimulationInputs& in) {
     const std::uint32_t call = resolution.call_of[worst->lifetimes.peak_op];
     m.peak_path = program::op_path(p, p.rank_programs[id], call, worst->lifetimes.peak_op - resolution.first_op[call]);
   }
-  m.top_tensors = top_tensors(p, p.rank_programs[id], worst->lifetimes);
+  fill_tensors(m, families_at_peak(p, p.rank_programs[id], worst->lifetimes));
 }
 
 }  // namespace stepcast::report

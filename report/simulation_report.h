@@ -79,6 +79,8 @@ struct MemoryReport {
   std::int32_t peak_stage = 0;
   std::string peak_path;                  // op whose issue reaches the peak
   std::vector<TensorFamily> top_tensors;  // alive there, largest first
+  // Of the class of gradients alive there, what is not the sum that the step's reductions end in, largest first.
+  std::vector<TensorFamily> other_gradients;
 };
 
 struct PerConvention {

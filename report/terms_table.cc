@@ -161,6 +161,13 @@ constexpr Term kTerms[] = {
      "parameters.",
      "bytes per parameter of bf16 training with fp32 gradients: 18 without, 6 + 12/dp with 1",
      "Rajbhandari et al., ZeRO (2020)"},
+    {"gradient_sync", "plan.fsdp.gradient_sync, every_microbatch, last_microbatch, set_requires_gradient_sync, no_sync",
+     "When ZeRO-3 reduces gradients: behind every backward pass, or once a step with whole gradients kept until then; "
+     "the latter in a pipeline, where torch.distributed.pipelining does so behind each chunk's last backward pass.",
+     "kept per rank: parameters / (tp x pp) x bytes of the reduction's type; reduce-scatters: units x microbatches, or "
+     "units",
+     "PyTorch, distributed/pipelining/stage.py, backward_maybe_with_nosync and perform_reduce_grad; torchtitan issue "
+     "292"},
     {"recompute", "activation checkpointing, selective, core_attn, layernorm, mlp_act",
      "Activations that are not kept but computed again in the backward pass: less memory, more compute.", "",
      "Chen et al. (2016); Korthikanti et al. (2022)"},
@@ -176,7 +183,11 @@ constexpr Term kTerms[] = {
      "stack.allocator default), context, workspaces and communicators' buffers. All but the tensors are estimates.",
      "reserved = allocated x (1 + fragmentation); device = reserved + the rest", "sim/cost/device_memory.h"},
     {"weights", "", "Parameters in the compute type, gathered ones included.", "", "program/program.h"},
-    {"grads", "gradients", "Gradients, in the type they are accumulated in.", "", "program/program.h"},
+    {"grads", "gradients, unsharded_gradients, gradient_ring, main_gradients, placeholder",
+     "Gradients: the sum over microbatches, in the type they are accumulated in, and what stands beside it: whole ones "
+     "that are not reduced yet (ZeRO-2, ZeRO-3), fp32 copies of narrower ones, Transformer Engine's placeholders, one "
+     "weight's where a kernel of its own adds it. The line \"grads\" of the screen names those that count.",
+     "", "plan/parameter_store.h; program/program.h"},
     {"optim", "optimizer states", "Master weights and moments.", "", "program/program.h"},
     {"activ", "activations", "What the backward pass needs, received inputs and logits included.", "",
      "program/program.h"},

@@ -45,6 +45,7 @@ const Default kDefaults[] = {
     {"torchtitan", "training.lm_head_loss", "unfused", "torchtitan default"},
     {"torchtitan", "stack.attention", "sdpa_flash", "torchtitan default"},
     {"torchtitan", "plan.fsdp.reshard_after_forward", "true", "derived: auto is true with pp = 1"},
+    {"torchtitan", "plan.fsdp.gradient_sync", "every_microbatch", "derived: auto is every_microbatch with pp = 1"},
     {"nanotron", "plan.zero", "0", "nanotron default"},
     {"nanotron", "plan.sequence_parallel", "false", "nanotron default"},
     {"nanotron", "plan.bucket", "6553600 elements, the first 262144", "nanotron default"},

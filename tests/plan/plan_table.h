@@ -94,6 +94,38 @@ inline std::vector<TinyPlan> sharded_plans() {
   };
 }
 
+// ZeRO-3 that keeps whole gradients and reduces them once a step: beside the last microbatch's backward pass, or in a
+// pipeline behind a chunk's last one. Eight sequences: 4 microbatches with dp 2, 8 with dp 1 and cp 2.
+inline std::vector<TinyPlan> kept_gradient_plans() {
+  const Recompute full{RecomputeKind::kFull, false, false, false};
+  std::vector<TinyPlan> table = {
+      {.name = "dp2_zero3_once", .dp = 2, .zero = 3},
+      {.name = "dp4_zero3_keep_once", .dp = 4, .zero = 3, .reshard = false},
+      {.name = "dp2_tp2_sp_zero3_once", .dp = 2, .tp = 2, .sequence_parallel = true, .zero = 3},
+      {.name = "hsdp2x2_zero3_once", .dp = 4, .zero = 3, .replicate = 2},
+      {.name = "separate_dp2_zero3_once", .dp = 2, .zero = 3, .accumulation = GradientAccumulation::kSeparate},
+      {.name = "dp2_pp2_zero3_once", .dp = 2, .pp = 2, .zero = 3},
+      {.name = "dp2_pp2_gpipe_zero3_once", .dp = 2, .pp = 2, .schedule = ScheduleKind::kGpipe, .zero = 3},
+      {.name = "dp2_pp2_zero3_keep_once", .dp = 2, .pp = 2, .zero = 3, .reshard = false},
+      {.name = "dp2_pp2_vp2_zero3_once", .dp = 2, .pp = 2, .vp = 2, .zero = 3},
+      {.name = "dp2_pp2_vp2_zero3_keep_once", .dp = 2, .pp = 2, .vp = 2, .zero = 3, .reshard = false},
+      {.name = "hsdp2x2_pp2_zero3_once", .dp = 4, .pp = 2, .zero = 3, .replicate = 2},
+      {.name = "hsdp2x2_pp2_vp2_zero3_keep_once",
+       .dp = 4,
+       .pp = 2,
+       .vp = 2,
+       .zero = 3,
+       .reshard = false,
+       .replicate = 2},
+      {.name = "dp2_tp2_sp_pp2_zero3_once", .dp = 2, .tp = 2, .sequence_parallel = true, .pp = 2, .zero = 3},
+      {.name = "cp2_pp2_zero3_once", .pp = 2, .zero = 3, .recompute = full, .cp = 2},
+      {.name = "dp2_pp4_uneven_zero3_once", .dp = 2, .pp = 4, .zero = 3, .layout = {1, 3, 0, 0}},
+  };
+  for (TinyPlan& p : table) p.sync = GradientSync::kLastMicrobatch;
+  table.push_back({.name = "hsdp2x2_pp2_vp2_zero3", .dp = 4, .pp = 2, .vp = 2, .zero = 3, .replicate = 2});
+  return table;
+}
+
 // What is recomputed, in the ways that lower differently.
 inline std::vector<TinyPlan> recompute_plans() {
   const Recompute full{RecomputeKind::kFull, false, false, false};
@@ -350,14 +382,24 @@ inline std::vector<TinyPlan> fp32_shard_plans() {
        .replicate = 2,
        .gradients = program::DType::kBf16},
   };
+  for (const char* suffix : {"", "_reduced_in_bf16"}) {
+    TinyPlan p{.name = std::string("dp2_pp2_fp32_shards_once") + suffix, .dp = 2, .pp = 2, .zero = 3, .reshard = false};
+    p.sync = GradientSync::kLastMicrobatch;
+    p.accumulation = GradientAccumulation::kSeparate;
+    if (*suffix != 0) p.gradients = program::DType::kBf16;
+    table.push_back(p);
+    p.name += "_vp2_hsdp2x2";
+    p.dp = 4, p.replicate = 2, p.vp = 2;
+    table.push_back(p);
+  }
   for (TinyPlan& p : table) p.fp32_shards = true;
   return table;
 }
 
 inline std::vector<TinyPlan> plan_table() {
   std::vector<TinyPlan> table;
-  for (auto* plans : {degree_plans, sharded_plans, recompute_plans, context_plans, exchange_plans, tensor_overlap_plans,
-                      shared_head_plans, gpt_plans, dense_plans}) {
+  for (auto* plans : {degree_plans, sharded_plans, kept_gradient_plans, recompute_plans, context_plans, exchange_plans,
+                      tensor_overlap_plans, shared_head_plans, gpt_plans, dense_plans}) {
     for (TinyPlan& p : plans()) table.push_back(std::move(p));
   }
   return table;

@@ -38,6 +38,14 @@ inline void draw_context(TinyPlan& p, const TinyShape& shape, std::uint64_t seed
   if (p.cp_comm == ContextComm::kAllToAll && !heads_divide) p.cp_comm = ContextComm::kP2p;
 }
 
+// Half of the ZeRO-3 plans reduce once a step, and half of those add to what they keep by a kernel of its own.
+inline void draw_gradient_sync(TinyPlan& p, std::uint64_t seed, std::uint64_t i) {
+  const RandomStream random(seed, "sync" + std::to_string(i));
+  if (p.zero != 3 || random.integer_at(0, 2) == 0) return;
+  p.sync = GradientSync::kLastMicrobatch;
+  if (random.integer_at(1, 2) == 0) p.accumulation = GradientAccumulation::kSeparate;
+}
+
 // Plan number `i` of the seeded sequence.
 inline Scenario random_scenario(std::uint64_t seed, std::uint64_t i) {
   const RandomStream random(seed, "plan" + std::to_string(i));
@@ -86,6 +94,7 @@ inline Scenario random_scenario(std::uint64_t seed, std::uint64_t i) {
   const std::int64_t microbatches = p.vp > 1 ? std::int64_t{p.pp} * (1 + pick(2)) : 1 + pick(4);
   shape.global_batch = microbatches * p.micro_batch * p.dp;
   draw_kind(p, seed, i);
+  draw_gradient_sync(p, seed, i);
   p.tp_comm = p.sequence_parallel && RandomStream(seed, "tp_comm" + std::to_string(i)).integer_at(0, 2) == 1;
   p.tp_ring_scatter = p.tp_comm && RandomStream(seed, "tp_comm" + std::to_string(i)).integer_at(1, 2) == 1;
   draw_context(p, shape, seed, i);

@@ -328,6 +328,7 @@ TEST(ReadScenario, WarnsOfKeysWithoutEffect) {
       {{"plan.fsdp.prefetch=2"}, "plan.fsdp.prefetch", "with zero 0"},
       {{"plan.zero=1", "plan.fsdp.reshard_after_forward=true"}, "plan.fsdp.reshard_after_forward", "with zero 1"},
       {{"plan.fsdp.unit=block"}, "plan.fsdp.unit", "with zero 0"},
+      {{"plan.fsdp.gradient_sync=last_microbatch"}, "plan.fsdp.gradient_sync", "with zero 0"},
       {{"plan.overlap.grad_reduce=false"}, "plan.overlap.grad_reduce", "with dp 1"},
       {{"plan.bucket=1000"}, "plan.bucket", "with dp 1"},
       {{"plan.pp=1", "plan.overlap.param_gather=true"}, "plan.overlap.param_gather", "with zero 0"},

@@ -35,6 +35,7 @@ struct TinyPlan {
   std::int32_t zero = 0;
   bool reshard = true;
   std::int32_t prefetch = 1;
+  GradientSync sync = GradientSync::kEveryMicrobatch;  // ZeRO-3
   std::int64_t micro_batch = 1;
   Recompute recompute = {};
   std::vector<std::int64_t> layout = {};  // decoder layers per virtual stage; empty: even
@@ -125,6 +126,7 @@ inline Plan tiny_plan(const TinyShape& shape, const TinyPlan& p) {
   plan.dp_replicate = p.replicate;
   plan.fsdp.reshard_after_forward = p.reshard;
   plan.fsdp.prefetch = p.prefetch;
+  plan.fsdp.gradient_sync = p.sync;
   plan.micro_batch_size = p.micro_batch;
   plan.schedule = p.vp > 1 ? ScheduleKind::kInterleaved1F1B : p.schedule;
   plan.microbatch_group = p.pp;

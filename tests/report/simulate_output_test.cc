@@ -41,6 +41,7 @@ TEST(SimulateJson, HasTheContractsKeysInTheSameBytes) {
                           "remedies",
                           "microbatches",
                           "top_tensors",
+                          "other_gradients",
                           "evidence",
                           "warnings",
                           "assumptions",
@@ -152,6 +153,25 @@ TEST(SimulateScreen, ShowsTrafficBesideMemory) {
   EXPECT_EQ(screen.find("world"), std::string::npos) << screen;  // 4 bytes of 2 GB
   EXPECT_TRUE(line_of(screen, " core").starts_with(" core                0.500   3 % 100 %  pp 0.500")) << screen;
   EXPECT_NE(screen.find("ranks 4 in 2 classes, shared links in 1 class, 3 ops"), std::string::npos) << screen;
+}
+
+// The reason is told of what takes more than a hundredth of all; of a matmul's own there is no name to tell.
+TEST(SimulateScreen, SaysWhatGradientsStandBesideTheirSum) {
+  SimulationReport r = report_of_traffic(scenario());
+  EXPECT_EQ(simulate_screen(r).find("\ngrads"), std::string::npos);
+  constexpr std::int64_t kMiB = 1 << 20;
+  r.memory.allocated_bytes = 1000 * kMiB;
+  const auto gradients = program::MemoryClass::kGradients;
+  r.memory.other_gradients = {{"bucket*", gradients, 2, 512 * kMiB},
+                              {"down.fresh", gradients, 1, 11 * kMiB},
+                              {"placeholder_*x*", gradients, 1, 10 * kMiB}};
+  const std::string screen = simulate_screen(r);
+  EXPECT_TRUE(line_of(screen, "grads")
+                  .starts_with("grads    beside the sum of all microbatches: bucket* 0.5 GiB (of "
+                               "buckets that are not reduced yet, whole), down.fresh"))
+      << screen;
+  EXPECT_EQ(line_of(screen, "         11.00 MiB"), "         11.00 MiB (of one matmul, not added yet)");
+  EXPECT_EQ(screen.find("placeholder"), std::string::npos);
 }
 
 TEST(SimulateScreen, SumsUpJitter) {
