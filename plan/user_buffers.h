@@ -6,8 +6,7 @@
 //   qkv_fprop, fc1_fprop, proj_dgrad, fc2_dgrad   ring_exchange of the gathered operand: copies by copy engines, one
 //                                                 chunk a rank; the matmuls have all multiprocessors
 //   proj_fprop, fc2_fprop                         pipeline: 4 blocks of columns, each reduce-scattered by a kernel of
-//   16
-//                                                 multiprocessors (32 for the last) that the matmuls leave free
+//                                                 16 multiprocessors (32 for the last) that the matmuls leave free
 //   qkv_dgrad, fc1_dgrad                          bulk: the input is gathered beside the input gradient, by 16 likewise
 //   qkv_wgrad, fc1_wgrad                          bulk: the input gradient is reduced beside the weight gradient, by 16
 #pragma once
