@@ -77,8 +77,8 @@ void check_gradient_sync(RuleContext& c) {
   if (!is(c, Framework::kTorchtitan) || c.plan.zero != 3) return;
   const GradientSync sync = c.plan.fsdp.gradient_sync;
   if ((sync == GradientSync::kLastMicrobatch) == (c.plan.pp > 1)) return;
-  c.warn("no flag of torchtitan gives plan.fsdp.gradient_sync " + std::string(to_string(sync)) + " with pp " +
-         text_of(c.plan.pp) + "; simulated as written");
+  c.warn("no flag gives plan.fsdp.gradient_sync " + std::string(to_string(sync)) + " with pp " + text_of(c.plan.pp) +
+         "; simulated as written");
 }
 
 // Megatron-LM's validate_args asserts these.
