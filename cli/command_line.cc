@@ -47,7 +47,7 @@ int finish_parse_error(const CLI::App& app, const CLI::ParseError& error) {
 bool wants_json(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
-    if (argument == "--json" || argument == "--format=json") return true;
+    if (argument == "--json" || argument == "--json=true" || argument == "--format=json") return true;
     if (argument == "json" && std::string_view(argv[i - 1]) == "--format") return true;
   }
   return false;

@@ -1,5 +1,6 @@
 // stepcast explain: what a word of the screens means.
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
 #include <span>
 
@@ -29,6 +30,10 @@ int explain(const ExplainOptions& options) {
     if (!nearest.empty()) help.push_back("did you mean " + config::join(nearest) + "?");
     help.emplace_back("stepcast explain lists all terms");
     throw Error(ErrorKind::kUsage, "no term is called '" + config::printable(name) + "'", {}, help);
+  }
+  if (!report::is_called(*term, name)) {
+    std::fprintf(stderr, "note: no term is called '%s'; this is '%s', where it ends\n", config::printable(name).c_str(),
+                 std::string(term->name).c_str());
   }
   print(options.json ? report::terms_json({term, 1}) : report::term_screen(*term));
   return 0;

@@ -70,6 +70,8 @@ constexpr std::array kNotSupported = std::to_array<NotSupported>({
     {"use-nccl-ub", "registered communication buffers"},
     {"nccl-ub", "registered communication buffers"},
     {"nccl-communicator-config-path", "settings of single communicators"},
+    {"tp-comm-overlap-cfg", "a file of user buffers' settings, which plan.overlap.tp_comm_cfg takes"},
+    {"disable-tp-comm-", "single parts of hidden tensor-parallel communication switched off"},
     {"tp-comm-overlap-", "how tensor-parallel communication is hidden"},
     {"tp-comm-split", "how tensor-parallel communication is hidden"},
     {"tp-comm-bulk", "how tensor-parallel communication is hidden"},

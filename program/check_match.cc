@@ -85,7 +85,9 @@ std::string difference(const CollectiveForm& a, const CollectiveForm& b) {
   if (a.root != b.root) return "root " + std::to_string(a.root) + " against " + std::to_string(b.root);
   if (a.whole != b.whole) return std::to_string(a.whole) + " elements against " + std::to_string(b.whole);
   if (*a.counts != *b.counts) return "other counts per member";
-  if (a.multiprocessors != b.multiprocessors) return "other multiprocessors";
+  if (a.multiprocessors != b.multiprocessors) {
+    return std::to_string(a.multiprocessors) + " multiprocessors against " + std::to_string(b.multiprocessors);
+  }
   return {};
 }
 

@@ -105,7 +105,8 @@ struct RunReport {
   std::vector<std::string> warnings;
 
   // "10.38 at step 1, nan at step 3" where the reference itself loses what it knew: its loss is not finite, or a tenth
-  // above that of step 1, which is a guess's. Rounding decides such steps, and plans cannot be compared by them.
+  // above that of step 1, which is a guess's: room for what batches differ by. Rounding decides such steps, and plans
+  // cannot be compared by them.
   std::optional<std::string> divergence() const;
   // Median over all steps but the first, which warms up caches (over one step: that step).
   double median_step_time_s() const;

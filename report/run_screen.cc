@@ -138,6 +138,8 @@ std::string run_json(const RunReport& r) {
                       {"gradient", r.reference->bounds.first_gradient},
                       {"later_gradient", r.reference->bounds.later_gradient}};
   }
+  const std::optional<std::string> divergence = r.divergence();
+  json["reference_diverges"] = divergence ? Json(*divergence) : Json(nullptr);
   json["passes"] = r.passes();
   json["checks"] = {
       {"measured_ops", r.checks.measured_ops},           {"simulated_ops", r.checks.simulated_ops},

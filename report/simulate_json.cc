@@ -11,6 +11,23 @@ namespace {
 
 Json convention_json(const PerConvention& value) { return {{"full", value.full}, {"causal", value.causal}}; }
 
+Json overlap_json(const plan::Plan& p) {
+  Json json = {{"grad_reduce", p.overlap_grad_reduce},
+               {"param_gather", p.overlap_param_gather},
+               {"tp_input_grad", p.overlap_tp_input_grad},
+               {"tp_comm", p.overlap_tp_comm}};
+  if (!p.overlap_tp_comm) return json;
+  for (std::size_t i = 0; i < plan::kOverlappedMatmuls; ++i) {
+    const auto matmul = static_cast<plan::OverlappedMatmul>(i);
+    const plan::UserBuffer& buffer = p.user_buffers.of(matmul);
+    json["tp_comm_cfg"][std::string(to_string(matmul))] = {{"method", to_string(buffer.method)},
+                                                           {"num_sm", buffer.multiprocessors},
+                                                           {"set_sm_margin", buffer.margin},
+                                                           {"num_splits", buffer.splits}};
+  }
+  return json;
+}
+
 Json plan_json(const plan::Scenario& s) {
   const plan::Plan& p = s.plan;
   Json layout = Json::array();
@@ -30,7 +47,7 @@ Json plan_json(const plan::Scenario& s) {
                {"microbatch_group", p.microbatch_group},
                {"layout", layout},
                {"recompute", recompute_text(p.recompute)},
-               {"overlap", {{"grad_reduce", p.overlap_grad_reduce}, {"param_gather", p.overlap_param_gather}}},
+               {"overlap", overlap_json(p)},
                {"bucket_elements", p.bucket_elements},
                {"rank_order", p.rank_order}};
   if (p.cp > 1) json["cp_comm_type"] = to_string(p.cp_comm);

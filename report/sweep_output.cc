@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/check.h"
 #include "base/quantity.h"
@@ -43,16 +42,28 @@ std::string verdict_text(const SweepVariant& v) {
   return fmt::format("{}, {} free", to_string(v.status), memory_text(v.capacity_bytes - v.device_bytes));
 }
 
-Row cells_of(const SweepVariant& v, const TimeUnit& unit, bool is_best) {
+// Whether MFU is not of the same peak in all variants: devices or compute types differ.
+bool peaks_differ(const SweepReport& sweep) {
+  double peak = 0;
+  for (const SweepVariant& v : sweep.variants) {
+    if (!v.has_step()) continue;
+    if (peak != 0 && v.peak_tflops != peak) return true;
+    peak = v.peak_tflops;
+  }
+  return false;
+}
+
+Row cells_of(const SweepVariant& v, const TimeUnit& unit, bool with_peak, bool is_best) {
   Row row;
   for (const std::string& value : v.values) row.push_back(cut(value, kWidestValue));
   if (v.has_step()) {
     row.push_back(significant(v.step_time_s * unit.per_second, 4));
     row.push_back(format_count(static_cast<std::int64_t>(v.tokens_per_s_per_gpu + 0.5)));
     row.push_back(fmt::format("{:.1f}", v.mfu.full * 100));
+    if (with_peak) row.push_back(significant(v.peak_tflops, 4));
     row.push_back(fmt::format("{:.1f}", static_cast<double>(v.device_bytes) / 0x1p30));
   } else {
-    row.insert(row.end(), 4, "-");
+    row.insert(row.end(), with_peak ? 5 : 4, "-");
   }
   row.push_back(verdict_text(v) + (is_best ? "  <- best" : ""));
   return row;
@@ -69,14 +80,16 @@ std::vector<Row> table_of(const SweepReport& sweep) {
   const TimeUnit unit = unit_of(sweep);
   Row header;
   for (const SweepAxis& axis : sweep.axes) header.push_back(header_of(sweep, axis));
-  for (const std::string& name : {fmt::format("{}/step", unit.symbol), std::string("tok/s/GPU"),
-                                  std::string("MFU % full"), std::string("device GiB")}) {
-    header.push_back(name);
-  }
+  const bool with_peak = peaks_differ(sweep);
+  header.push_back(fmt::format("{}/step", unit.symbol));
+  header.emplace_back("tok/s/GPU");
+  header.emplace_back("MFU % full");
+  if (with_peak) header.emplace_back("of TFLOP/s");
+  header.emplace_back("device GiB");
   header.emplace_back("verdict");
   std::vector<Row> rows = {header};
   for (std::size_t i = 0; i < sweep.variants.size(); ++i) {
-    rows.push_back(cells_of(sweep.variants[i], unit, sweep.best == i));
+    rows.push_back(cells_of(sweep.variants[i], unit, with_peak, sweep.best == i));
   }
   return rows;
 }
@@ -130,18 +143,6 @@ std::string reasons_text(const SweepReport& sweep) {
   return text.empty() ? text : text + "\n";
 }
 
-// Where the variants' shares are not of the same peak.
-std::string peaks_text(const SweepReport& sweep) {
-  std::set<double> peaks;
-  for (const SweepVariant& v : sweep.variants) {
-    if (v.has_step()) peaks.insert(v.peak_tflops);
-  }
-  if (peaks.size() < 2) return "";
-  std::vector<std::string> texts;
-  for (const double peak : peaks) texts.push_back(significant(peak, 4));
-  return "MFU is of the peak of each variant's own compute type: " + joined(texts, ", ") + " TFLOP/s\n";
-}
-
 std::string table_text(const SweepReport& sweep) {
   const std::vector<Row> rows = table_of(sweep);
   std::vector<std::size_t> widths(rows.front().size(), 0);
@@ -157,7 +158,6 @@ std::string table_text(const SweepReport& sweep) {
   }
   text += "\n" + reasons_text(sweep);
   if (!sweep.best) return text + "best: none fits\n";
-  text += peaks_text(sweep);
   text += "best: the highest tok/s/GPU of those that fit; the simulator is uncalibrated, so near ties are ties\n";
   return text + wrapped("next:", 6, settings_text(sweep, sweep.variants[*sweep.best]));
 }
@@ -189,8 +189,9 @@ std::string csv_cell(const std::string& text) {
 std::string csv_text(const SweepReport& sweep) {
   Row header;
   for (const SweepAxis& axis : sweep.axes) header.push_back(axis.field);
-  for (const char* name : {"status", "best", "step_time_s", "tokens_per_s_per_gpu", "mfu_full", "mfu_causal", "hfu",
-                           "bubble_fraction", "allocated_bytes", "device_bytes", "over_bytes", "why"}) {
+  for (const char* name :
+       {"status", "best", "step_time_s", "tokens_per_s_per_gpu", "mfu_full", "mfu_causal", "peak_tflops", "hfu",
+        "bubble_fraction", "allocated_bytes", "device_bytes", "over_bytes", "why"}) {
     header.emplace_back(name);
   }
   std::string text;
@@ -204,7 +205,7 @@ std::string csv_text(const SweepReport& sweep) {
     Row row = v.values;
     row.emplace_back(to_string(v.status));
     row.emplace_back(sweep.best == i ? "1" : "0");
-    const double figures[] = {v.step_time_s, v.tokens_per_s_per_gpu, v.mfu.full, v.mfu.causal,
+    const double figures[] = {v.step_time_s, v.tokens_per_s_per_gpu, v.mfu.full, v.mfu.causal, v.peak_tflops,
                               v.hfu,         v.bubble_fraction};
     for (const double figure : figures) row.push_back(v.has_step() ? fmt::format("{}", figure) : "");
     row.push_back(v.has_step() ? std::to_string(v.allocated_bytes) : "");

@@ -73,6 +73,13 @@ const Term* find_term(std::string_view name) {
   return term;
 }
 
+bool is_called(const Term& term, std::string_view name) {
+  const std::string wanted = plain(name);
+  const std::vector<std::string> aliases = aliases_of(term);
+  return plain(term.name) == wanted ||
+         std::any_of(aliases.begin(), aliases.end(), [&](const std::string& a) { return plain(a) == wanted; });
+}
+
 std::vector<std::string> nearest_terms(std::string_view name) {
   std::vector<std::string> names;
   for (const Term& term : all_terms()) names.emplace_back(term.name);

@@ -22,6 +22,8 @@ std::span<const Term> all_terms();
 // The term called `name` or with that alias; upper and lower case, spaces, - and _ are alike. Of a path with dots, such
 // as a key of a scenario, the longest end that is a term. Null: unknown.
 const Term* find_term(std::string_view name);
+// Whether the term has this name or alias, spelt as above.
+bool is_called(const Term& term, std::string_view name);
 // Names near to `name`, nearest first.
 std::vector<std::string> nearest_terms(std::string_view name);
 

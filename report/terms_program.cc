@@ -61,7 +61,7 @@ constexpr Term kWords[] = {
      "sim/cost/nccl_tuning.h"},
     {"none", "", "Nothing applies: a group of one, or a transfer without an algorithm.", "", "sim/cost/cost.h"},
     // Roles of groups.
-    {"dp_cp", "dp shard, dp_replicate group",
+    {"dp_cp", "dp_replicate group",
      "The ranks that train the same parameters, each on its own tokens: all of dp and cp. Their gradients are summed "
      "over this group, and ZeRO shards over it.",
      "dp x cp ranks", "plan/lowering.cc"},
@@ -73,7 +73,7 @@ constexpr Term kWords[] = {
     {"stream", "h2d, d2h, send_next, send_prev, recv_next, recv_prev",
      "A queue of ops in order: compute, one per kind of communication and neighbour, copies from and to the host.", "",
      "program/types.h"},
-    {"pass", "F, I, W, R, opt",
+    {"pass of a call", "F, I, W, R, opt",
      "What a call belongs to: forward (F), input gradient (I), weight gradient (W), recompute (R), comm, opt.", "",
      "program/types.h"},
 };

@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 

@@ -92,15 +92,17 @@ TEST(SweepReport, SaysHowMuchIsOverAndWhyOneWasRefused) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
 }
 
-TEST(SweepReport, SaysWhereSharesAreOfDifferentPeaks) {
+TEST(SweepReport, SaysWhatSharesAreOfWherePeaksDiffer) {
   SweepReport sweep = example();
   for (const std::size_t i : {0U, 1U, 3U}) sweep.variants[i].peak_tflops = 989.5;
   finish_sweep(sweep, SweepOrder::kGiven, {});
-  EXPECT_EQ(sweep_text(sweep, SweepFormat::kTable).find("MFU is of the peak"), std::string::npos);
+  EXPECT_EQ(sweep_text(sweep, SweepFormat::kTable).find("of TFLOP/s"), std::string::npos);
   sweep.variants[3].peak_tflops = 1979;
-  EXPECT_NE(sweep_text(sweep, SweepFormat::kTable)
-                .find("MFU is of the peak of each variant's own compute type: 989.5, 1979 TFLOP/s\n"),
-            std::string::npos);
+  for (const SweepFormat format : {SweepFormat::kTable, SweepFormat::kMarkdown}) {
+    const std::string text = sweep_text(sweep, format);
+    for (const char* word : {"of TFLOP/s", "989.5", "1979"}) EXPECT_NE(text.find(word), std::string::npos) << word;
+  }
+  EXPECT_NE(sweep_text(sweep, SweepFormat::kCsv).find(",0.5,0.4,1979,"), std::string::npos);
 }
 
 TEST(SweepReport, QuotesInCsvAndMarkdown) {
