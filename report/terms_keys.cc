@@ -80,7 +80,7 @@ constexpr Term kKeys[] = {
     {"overlap.param_gather", "param_gather, overlap_param_gather",
      "Weights that ZeRO-1 and -2 updated are gathered beside the next forward pass.", "",
      "Megatron-LM --overlap-param-gather"},
-    {"tp_comm", "plan.overlap.tp_comm, tp_comm_overlap, tp-comm-overlap, user buffers, ub, userbuffers",
+    {"tp_comm", "plan.overlap.tp_comm, tp_comm_overlap, tp-comm-overlap, ub",
      "Tensor-parallel gathers and reductions beside the matmuls that need or make what they move, by Transformer "
      "Engine's user buffers: ring exchange by copy engines, pipelines of reduce-scatters, bulk.",
      "", "plan/user_buffers.h; Transformer Engine, initialize_ub; Megatron-LM --tp-comm-overlap"},

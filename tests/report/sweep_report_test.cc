@@ -111,8 +111,9 @@ TEST(SweepReport, QuotesInCsvAndMarkdown) {
   const std::string csv = sweep_text(sweep, SweepFormat::kCsv);
   EXPECT_TRUE(csv.starts_with("plan.tp,status,best,step_time_s,")) << csv;
   // RFC 4180: a cell with a comma or quotes is quoted, and quotes are doubled.
-  EXPECT_NE(csv.find("3,refused,0,,,,,,,,,,\"heads, 32 | 3 \"\"do\"\" not divide\"\n"), std::string::npos) << csv;
-  EXPECT_NE(csv.find("\n1,oom,0,2,4000,0.5,0.4,0,0,98784247808,98784247808,12884901888,\n"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("3,refused,0,,,,,,,,,,,\"heads, 32 | 3 \"\"do\"\" not divide\"\n"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("\n1,oom,0,2,4000,0.5,0.4,0,0,0,98784247808,98784247808,12884901888,\n"), std::string::npos)
+      << csv;
   const std::string markdown = sweep_text(sweep, SweepFormat::kMarkdown);
   EXPECT_NE(markdown.find("heads, 32 \\| 3"), std::string::npos) << markdown;
   EXPECT_EQ(std::count(markdown.begin(), markdown.end(), '\n'), 6);
