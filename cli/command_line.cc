@@ -40,8 +40,9 @@ int finish_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   throw Error(ErrorKind::kUsage, error.what(), {}, {"see " + command + " --help"});
 }
 
-int dispatch(int argc, char** argv) {
-  std::vector<std::string> args = prepared_arguments({argv + std::min(argc, 1), argv + argc});
+int dispatch(const Launch& launch) {
+  std::vector<std::string> args =
+      prepared_arguments({launch.argv + std::min(launch.argc, 1), launch.argv + launch.argc});
   if (args.empty()) {
     print(std::string(orientation()));
     return 0;
@@ -54,7 +55,7 @@ int dispatch(int argc, char** argv) {
   app.set_version_flag("--version", "stepcast " STEPCAST_VERSION);
   app.require_subcommand(1);
   app.footer("stepcast help exit-codes lists the exit codes.");
-  const Command commands[] = {simulate_command(app),     check_command(app),  run_command(app),
+  const Command commands[] = {simulate_command(app),     check_command(app),  run_command(app, launch),
                               dump_command(app),         coll_command(app),   hardware_command(app),
                               sweep_command(app),        diff_command(app),   explain_command(app),
                               calibrations_command(app), import_command(app), models_command(app)};
@@ -79,10 +80,10 @@ void print(const std::string& text) {
   }
 }
 
-int run_command_line(int argc, char** argv) {
+int run_command_line(const Launch& launch) {
   handle_interrupts();
   try {
-    return dispatch(argc, argv);
+    return dispatch(launch);
   } catch (const Error& error) {
     complain(error.what());
     return error.exit_code();

@@ -219,6 +219,8 @@ StepResult Executor::run_step() {
   return StepResult{state.trace.step, state.loss()};
 }
 
+int Executor::threads_per_rank() const { return state_->placement.threads(); }
+
 const trace::Trace& Executor::last_trace() const { return state_->trace; }
 
 std::vector<std::string> Executor::status() const {

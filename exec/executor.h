@@ -75,6 +75,9 @@ class Executor {
   // pending. Timing has a say in it; the exact peaks are in the trace. Not while a step runs.
   std::vector<std::int64_t> physical_bytes() const;
 
+  // Threads of one kernel: ExecOptions::cores, or its default.
+  int threads_per_rank() const;
+
   // The trace of the last step: every op of every rank, peaks counted by the allocator.
   const trace::Trace& last_trace() const;
 
