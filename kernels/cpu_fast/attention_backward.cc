@@ -39,7 +39,6 @@ struct BackwardOperands {
 }
 
 // Scratch of one thread, and the gradients of one (sequence, kv head).
-template <class S>
 struct Scratch {
   explicit Scratch(const AttentionCase& at)
       : query(kQueryBlock, at.heads.dim),
@@ -54,7 +53,7 @@ struct Scratch {
         dkey(static_cast<std::size_t>(at.key_positions * at.heads.dim)),
         dvalue(dkey.size()) {}
 
-  BlockReader<S> query, dout, out, key, value;
+  BlockReader query, dout, out, key, value;
   std::vector<float> p, ds, delta, dquery, dkey, dvalue;
 };
 
@@ -71,7 +70,7 @@ struct HeadAt {
 // Probabilities and gradients of scores of one block, from products in scratch.p and scratch.ds.
 template <class S>
 void differentiate(const BackwardOperands<S>& in, const AttentionCase& at, HeadAt which, const PositionBlock& queries,
-                   const PositionBlock& keys, const ScoreRule& rule, Scratch<S>& scratch) {
+                   const PositionBlock& keys, const ScoreRule& rule, Scratch& scratch) {
   const auto scale = cpu::scale_of<float>(at.heads);
   for (std::int64_t r = 0; r < queries.count; ++r) {
     float* p = scratch.p.data() + r * kKeyBlock;
@@ -90,7 +89,7 @@ void differentiate(const BackwardOperands<S>& in, const AttentionCase& at, HeadA
 // Adds what one block of queries and one of keys give to the gradients in scratch.
 template <class S>
 void add_block(const BackwardOperands<S>& in, const AttentionCase& at, HeadAt which, const PositionBlock& queries,
-               const PositionBlock& keys, const QueryRows& rows, const ScoreRule& rule, Scratch<S>& scratch) {
+               const PositionBlock& keys, const QueryRows& rows, const ScoreRule& rule, Scratch& scratch) {
   const std::int64_t dim = at.heads.dim;
   const std::int64_t kv = which.head / at.heads.group();
   const auto k = scratch.key.of(in.keys, at.heads, which.b, keys, at.key_column(kv));
@@ -116,7 +115,7 @@ void store_row(const float* from, std::int64_t dim, bool add, S* to) {
 
 template <class S>
 void backward_head(const BackwardOperands<S>& in, const AttentionCase& at, HeadAt which, const ScoreRule& rule,
-                   Scratch<S>& scratch) {
+                   Scratch& scratch) {
   const std::int64_t dim = at.heads.dim;
   const std::int64_t column = at.heads.query(which.head);
   for (const PositionBlock& queries : at.queries) {
@@ -148,7 +147,7 @@ void backward(const BackwardOperands<S>& in, const AttentionCase& at, const Rule
   CHECK(in.lse.size() == in.qkv.count * at.heads.heads, in.lse.size(), in.qkv.count, at.heads.heads);
   parallel_for(at.heads.batch * at.heads.kv_heads, 1, [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t dim = at.heads.dim;
-    Scratch<S> scratch(at);
+    Scratch scratch(at);
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t b = task / at.heads.kv_heads;
       const std::int64_t kv = task % at.heads.kv_heads;

@@ -71,23 +71,25 @@ class ScoreRule {
   std::int64_t sequence_ = 0;
 };
 
-// `dim` columns from `column` on, of the positions of a block of sequence b, as floats.
-template <class S>
+// `dim` columns from `column` on, of the positions of a block of sequence b, as floats side by side: rows of qkv are
+// kilobytes apart, often a power of two, which caches serve badly.
 class BlockReader {
  public:
-  BlockReader(std::int64_t rows, std::int64_t dim)
-      : dim_(dim), buffer_(std::is_same_v<S, float> ? 0 : static_cast<std::size_t>(rows * dim)) {}
+  BlockReader(std::int64_t rows, std::int64_t dim) : dim_(dim), buffer_(static_cast<std::size_t>(rows * dim)) {}
 
+  template <class S>
   Block<const float> of(const cpu::Rows<S>& tensor, const cpu::AttentionLayout& heads, std::int64_t b,
                         const PositionBlock& block, std::int64_t column) {
-    if constexpr (std::is_same_v<S, float>) {
-      return {tensor[heads.row(block.first, b)] + column, heads.batch * tensor.width};
-    } else {
-      for (std::int64_t r = 0; r < block.count; ++r) {
-        widen_row(tensor[heads.row(block.first + r, b)] + column, dim_, buffer_.data() + r * dim_);
+    for (std::int64_t r = 0; r < block.count; ++r) {
+      const S* from = tensor[heads.row(block.first + r, b)] + column;
+      float* to = buffer_.data() + r * dim_;
+      if constexpr (std::is_same_v<S, float>) {
+        std::copy_n(from, dim_, to);
+      } else {
+        widen_row(from, dim_, to);
       }
-      return {buffer_.data(), dim_};
     }
+    return {buffer_.data(), dim_};
   }
 
  private:

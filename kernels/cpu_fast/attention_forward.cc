@@ -66,7 +66,6 @@ class RunningSoftmax {
 };
 
 // Scratch of one thread.
-template <class S>
 struct Scratch {
   explicit Scratch(std::int64_t dim)
       : query(kQueryBlock, dim),
@@ -75,7 +74,7 @@ struct Scratch {
         running(dim),
         scores(static_cast<std::size_t>(kQueryBlock * kKeyBlock)) {}
 
-  BlockReader<S> query, key, value;
+  BlockReader query, key, value;
   RunningSoftmax running;
   std::vector<float> scores;
 };
@@ -130,7 +129,7 @@ void finish_rows(const ForwardOperands<S>& in, const AttentionCase& at, HeadAt w
 
 template <class S>
 void attend(const ForwardOperands<S>& in, const AttentionCase& at, HeadAt which, const ScoreRule& rule,
-            Scratch<S>& scratch) {
+            Scratch& scratch) {
   const std::int64_t dim = at.heads.dim;
   const std::int64_t kv = which.head / at.heads.group();
   const Block<float> scores{scratch.scores.data(), kKeyBlock};
@@ -158,7 +157,7 @@ void forward(const ForwardOperands<S>& in, const AttentionCase& at, const RuleOf
   CHECK(in.out.count == in.qkv.count && in.out.width == at.heads.heads * at.heads.dim, in.out.count, in.out.width);
   CHECK(in.lse.size() == in.qkv.count * at.heads.heads, in.lse.size(), in.qkv.count, at.heads.heads);
   parallel_for(at.heads.batch * at.heads.heads, 1, [&](std::int64_t begin, std::int64_t end) {
-    Scratch<S> scratch(at.heads.dim);
+    Scratch scratch(at.heads.dim);
     for (std::int64_t task = begin; task < end; ++task) {
       const HeadAt which{task / at.heads.heads, task % at.heads.heads};
       attend(in, at, which, rule_of(which.b, which.head), scratch);
