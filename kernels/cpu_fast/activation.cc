@@ -9,7 +9,6 @@
 namespace stepcast::kernels::cpu_fast {
 namespace {
 
-using cpu::Rows;
 using cpu::rows;
 
 // A row of an activation: out = f(in + bias), or din = dout * f'(in + bias); `bias` may be null.

@@ -1,5 +1,5 @@
-// oneDNN 2.6 and later of version 2 (Debian 12). Scratch memory is the cache's own, so that primitives of several
-// streams run at once.
+// oneDNN of version 2 (Debian 12, Ubuntu 22.04) and 3 (later ones). Scratch memory is the cache's own, so that
+// primitives of several streams run at once.
 #include "kernels/cpu_fast/onednn.h"
 
 #include <cstddef>
@@ -24,6 +24,18 @@ memory::desc matrix(std::int64_t rows, std::int64_t columns, bool transposed, El
   return {{rows, columns}, type_of(element), strides};
 }
 
+// Version 2 describes an operation apart from its primitive, version 3 does not.
+template <class Matmul, class... Operands>
+typename Matmul::primitive_desc describe_as(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+                                            const Operands&... operands) {
+  const bool allow_empty = true;
+  if constexpr (requires { typename Matmul::desc; }) {
+    return {typename Matmul::desc(operands...), attributes, engine, allow_empty};
+  } else {
+    return {engine, operands..., attributes, allow_empty};
+  }
+}
+
 // Empty where there is no implementation.
 dnnl::matmul::primitive_desc describe(const MatmulShape& s, const dnnl::engine& engine) {
   const memory::desc a = matrix(s.rows, s.depth, s.a_transposed, s.source);
@@ -36,10 +48,8 @@ dnnl::matmul::primitive_desc describe(const MatmulShape& s, const dnnl::engine& 
     sum.append_sum(1.0F);
     attributes.set_post_ops(sum);
   }
-  const bool allow_empty = true;
-  if (!s.bias) return {dnnl::matmul::desc(a, b, c), attributes, engine, allow_empty};
-  const memory::desc bias = matrix(1, s.columns, false, s.source);
-  return {dnnl::matmul::desc(a, b, bias, c), attributes, engine, allow_empty};
+  if (!s.bias) return describe_as<dnnl::matmul>(engine, attributes, a, b, c);
+  return describe_as<dnnl::matmul>(engine, attributes, a, b, matrix(1, s.columns, false, s.source), c);
 }
 
 // A compiled matmul and its arguments, whose addresses change with every call.

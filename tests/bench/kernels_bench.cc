@@ -34,6 +34,16 @@ struct Product {
   std::int64_t flops;
 };
 
+// As kernels/cpu_fast/onednn.cc has it, for both versions of oneDNN.
+template <class Matmul, class... Operands>
+typename Matmul::primitive_desc describe(const dnnl::engine& engine, const Operands&... operands) {
+  if constexpr (requires { typename Matmul::desc; }) {
+    return {typename Matmul::desc(operands...), engine};
+  } else {
+    return {engine, operands...};
+  }
+}
+
 void bare_matmul(benchmark::State& state) {
   kernels::fast_state(1)->begin_thread();
   const Product p(state);
@@ -44,8 +54,7 @@ void bare_matmul(benchmark::State& state) {
   const memory::dims dims{p.size, p.size};
   const memory::desc plain(dims, type, memory::dims{p.size, 1});
   const memory::desc transposed(dims, type, memory::dims{1, p.size});
-  const dnnl::matmul::primitive_desc described(dnnl::matmul::desc(plain, transposed, plain), engine);
-  const dnnl::matmul primitive(described);
+  const dnnl::matmul primitive(describe<dnnl::matmul>(engine, plain, transposed, plain));
   Buffer a = kernels::random_buffer(p.dtype, {p.size, p.size}, "a");
   Buffer b = kernels::random_buffer(p.dtype, {p.size, p.size}, "b");
   Buffer c(p.dtype, {p.size, p.size});
