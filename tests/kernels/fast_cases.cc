@@ -70,7 +70,9 @@ std::vector<Buffer> run_fast_case(const FastCase& c, DType storage, Kernel kerne
 // rounding for each row. Gradients of weights are added to in f32 here, whatever the storage.
 std::vector<FastCase> norm_cases() {
   std::vector<FastCase> cases;
-  for (const auto [rows, width] : kExtents) {
+  for (const Extent& extent : kExtents) {
+    const std::int64_t rows = extent.rows;
+    const std::int64_t width = extent.width;
     const FastOperand x{kRead, kStorage, {rows, width}};
     const FastOperand y{kWrite, kStorage, {rows, width}};
     const FastOperand weight{kRead, kStorage, {width}};
@@ -101,7 +103,9 @@ std::vector<FastCase> norm_cases() {
 // The exponential errs by 3e-7, five roundings; slopes multiply it with a few others.
 std::vector<FastCase> activation_cases() {
   std::vector<FastCase> cases;
-  for (const auto [rows, width] : kExtents) {
+  for (const Extent& extent : kExtents) {
+    const std::int64_t rows = extent.rows;
+    const std::int64_t width = extent.width;
     const FastOperand x{kRead, kStorage, {rows, width}};
     const FastOperand y{kWrite, kStorage, {rows, width}};
     const FastOperand bias{kRead, kStorage, {width}};
