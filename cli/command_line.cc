@@ -42,25 +42,9 @@ int finish_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   throw Error(ErrorKind::kUsage, error.what(), {}, {"see " + command + " --help"});
 }
 
-// Whether standard output is to hold JSON, be it an answer or why there is none. Asked of the arguments themselves,
-// since they may be what is wrong.
-bool wants_json(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (argument == "--json" || argument == "--json=true" || argument == "--format=json") return true;
-    if (argument == "json" && std::string_view(argv[i - 1]) == "--format") return true;
-  }
-  return false;
-}
-
-int fail(const Error& error, bool json) {
-  complain(error.what());
-  if (json) std::fputs(report::error_json(error).c_str(), stdout);
-  return error.exit_code();
-}
-
-int dispatch(int argc, char** argv) {
-  std::vector<std::string> args = prepared_arguments({argv + std::min(argc, 1), argv + argc});
+int dispatch(const Launch& launch) {
+  std::vector<std::string> args =
+      prepared_arguments({launch.argv + std::min(launch.argc, 1), launch.argv + launch.argc});
   if (args.empty()) {
     print(std::string(orientation()));
     return 0;
@@ -73,7 +57,7 @@ int dispatch(int argc, char** argv) {
   app.set_version_flag("--version", "stepcast " STEPCAST_VERSION);
   app.require_subcommand(1);
   app.footer("stepcast help exit-codes lists the exit codes.");
-  const Command commands[] = {simulate_command(app),     check_command(app),  run_command(app),
+  const Command commands[] = {simulate_command(app),     check_command(app),  run_command(app, launch),
                               dump_command(app),         coll_command(app),   hardware_command(app),
                               sweep_command(app),        diff_command(app),   explain_command(app),
                               calibrations_command(app), import_command(app), models_command(app)};
@@ -98,11 +82,11 @@ void print(const std::string& text) {
   }
 }
 
-int run_command_line(int argc, char** argv) {
+int run_command_line(const Launch& launch) {
   handle_interrupts();
-  const bool json = wants_json(argc, argv);
+  const bool json = wants_json(launch);
   try {
-    return dispatch(argc, argv);
+    return dispatch(launch);
   } catch (const Error& error) {
     return fail(error, json);
   } catch (const Interrupted&) {

@@ -10,6 +10,8 @@ class App;
 
 namespace stepcast::cli {
 
+struct Launch;
+
 struct Command {
   CLI::App* app = nullptr;
   std::function<int()> run;  // exit code
@@ -17,7 +19,7 @@ struct Command {
 
 Command simulate_command(CLI::App& parent);
 Command check_command(CLI::App& parent);
-Command run_command(CLI::App& parent);
+Command run_command(CLI::App& parent, const Launch& launch);
 Command dump_command(CLI::App& parent);
 Command coll_command(CLI::App& parent);
 Command hardware_command(CLI::App& parent);

@@ -4,5 +4,5 @@
 
 int main(int argc, char** argv) {
   stepcast::prepare_heap();
-  return stepcast::cli::run_command_line(argc, argv);
+  return stepcast::cli::run_command_line({argc, argv});
 }

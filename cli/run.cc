@@ -9,6 +9,7 @@
 
 #include "base/quantity.h"
 #include "cli/arguments.h"
+#include "cli/backends.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/pipeline.h"
@@ -29,6 +30,8 @@ struct RunOptions {
   std::string backend;
   std::string ranks_as = "threads";
   int steps = 5;
+  std::optional<int> threads_per_rank;
+  bool bind_cores = false;
   bool reference = false;
   bool json = false;
   std::string trace;
@@ -38,7 +41,10 @@ constexpr const char* kRunExamples = R"(Examples
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --reference --steps 3
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --trace run.pftrace
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --reference --set plan.zero=3 --set plan.tp=1
+  stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend reference
 
+Backends: cpu has the fast kernels (oneDNN), reference the readable ones that everything else is checked against. The
+single rank of --reference always runs those, so it judges the kernels along with the plan.
 The executor checks plans and the simulator; it is not a fast trainer. Exits 1 when it differs from the reference or
 when its ops or bytes differ from the simulation, 6 when a rank fails.)";
 
@@ -103,8 +109,18 @@ void execute_steps(const RunOptions& options, const Prepared& prepared, exec::Ex
   throw_if_interrupted();
 }
 
-int run(const RunOptions& options) {
+exec::ExecOptions exec_options(const RunOptions& options, const Launch& launch) {
+  exec::ExecOptions result;
+  result.cores = {options.threads_per_rank, options.bind_cores};
+  if (options.backend == "reference") return result;
+  result.kernel_of = launch.cpu_kernel_of;
+  result.stream_state = launch.cpu_state;
+  return result;
+}
+
+int run(const RunOptions& options, const Launch& launch) {
   require_supported(options);
+  if (options.backend == "cpu" && launch.cpu_kernel_of == nullptr) become_rank_program(launch);
   const config::ScenarioSource source = source_of(options.scenario);
   require_outputs({options.trace}, source);
   const Prepared prepared = prepare(source);
@@ -116,8 +132,10 @@ int run(const RunOptions& options) {
     reference.emplace(prepared.scenario());
     require_memory(bytes + total_peak(reference->program()));
   }
-  exec::Executor executor(*prepared.program, {});
+  exec::Executor executor(*prepared.program, exec_options(options, launch));
   report::RunReport result;
+  result.backend = options.backend;
+  result.threads_per_rank = executor.threads_per_rank();
   result.scenario = prepared.scenario();
   result.cores = std::max(1U, std::thread::hardware_concurrency());
   result.fingerprint = prepared.program->fingerprint();
@@ -142,23 +160,26 @@ int run(const RunOptions& options) {
 
 }  // namespace
 
-Command run_command(CLI::App& parent) {
+Command run_command(CLI::App& parent, const Launch& launch) {
   const auto options = std::make_shared<RunOptions>();
   CLI::App* app = parent.add_subcommand("run", "execute a plan for real on this machine");
   add_scenario_options(*app, options->scenario);
-  app->add_option("--backend", options->backend, "cpu; cuda is not supported yet")
+  app->add_option("--backend", options->backend, "cpu, reference; cuda is not supported yet")
       ->required()
-      ->check(CLI::IsMember({"cpu", "cuda"}));
+      ->check(CLI::IsMember({"cpu", "reference", "cuda"}));
   app->add_option("--ranks-as", options->ranks_as, "threads; processes is not supported yet")
       ->check(CLI::IsMember({"threads", "processes"}));
   app->add_option("--steps", options->steps, "steps to execute (default 5)")->check(CLI::Range(1, 1000000));
+  app->add_option("--threads-per-rank", options->threads_per_rank,
+                  "threads of one kernel of --backend cpu (default: cores / ranks, at least 1)");
+  app->add_flag("--bind-cores", options->bind_cores, "keep each rank's threads on cores of their own");
   app->add_flag("--reference", options->reference, "compare losses and gradients with the same training on one rank");
   app->add_option("--trace", options->trace, "write the last step as a Perfetto file")
       ->type_name("F.pftrace")
       ->check(refuse_empty);
   app->add_flag("--json", options->json, "one JSON object on standard output");
   app->footer(kRunExamples);
-  return {app, [options] { return run(*options); }};
+  return {app, [options, &launch] { return run(*options, launch); }};
 }
 
 }  // namespace stepcast::cli

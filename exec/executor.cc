@@ -2,6 +2,7 @@
 #include "exec/executor.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <system_error>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "base/quantity.h"
 #include "exec/elements.h"
+#include "exec/rank_placement.h"
 #include "exec/rank_run.h"
 #include "exec/shards.h"
 
@@ -19,13 +21,17 @@ namespace {
 // What a rank keeps between steps.
 struct RankState {
   RankState(const program::Program& p, const program::RankProgram& r, const program::Resolution& res,
-            const LoadedProgram& loaded, bool poison)
-      : allocator(p, r, res, loaded, poison), recorder(p, r, res) {}
+            const LoadedProgram& loaded, const ExecOptions& options, int threads)
+      : allocator(p, r, res, loaded, options.poison), recorder(p, r, res) {
+    if (options.stream_state == nullptr) return;
+    for (const program::Stream s : loaded.streams) states[static_cast<std::size_t>(s)] = options.stream_state(threads);
+  }
 
   Allocator allocator;
   Recorder recorder;
   StreamProgress progress;
   StatusBoard status;
+  std::array<std::unique_ptr<kernels::StreamState>, program::kStreamCount> states;  // of the backend; may be empty
 };
 
 }  // namespace
@@ -45,6 +51,7 @@ struct Executor::State {
   const program::CheckedProgram& checked;
   const program::Program& program;
   const ExecOptions options;
+  const RankPlacement placement;
   std::vector<LoadedProgram> loaded;              // by RankProgramId
   std::vector<std::unique_ptr<RankState>> ranks;  // by RankId
   mutable Communicators communicators;
@@ -54,7 +61,11 @@ struct Executor::State {
 };
 
 Executor::State::State(const program::CheckedProgram& c, ExecOptions o)
-    : checked(c), program(c.program()), options(o), communicators(c.program()) {
+    : checked(c),
+      program(c.program()),
+      options(o),
+      placement(o.cores, static_cast<int>(c.program().ranks.size())),
+      communicators(c.program()) {
   CHECK(options.watchdog.ps > 0 && options.kernel_of != nullptr, options.watchdog.ps);
   CHECK(!options.paced_link || options.paced_link->bandwidth.value >= 1, "bytes per second of the paced link");
   for (std::size_t i = 0; i < program.rank_programs.size(); ++i) {
@@ -66,7 +77,7 @@ Executor::State::State(const program::CheckedProgram& c, ExecOptions o)
     const program::RankId rank(i);
     const program::RankProgramId id = program.ranks[rank].program;
     ranks.push_back(std::make_unique<RankState>(program, program.rank_programs[id], checked.resolution(id),
-                                                loaded[id.value], options.poison));
+                                                loaded[id.value], options, placement.threads()));
     fill_shards(rank);
     trace.class_of_rank.push_back(id.value);
   }
@@ -95,12 +106,15 @@ RankRun Executor::State::begin_rank(program::RankId rank) {
               .progress = state.progress,
               .status = state.status,
               .recorder = state.recorder,
-              .streams = {}};
+              .placement = placement,
+              .streams = {},
+              .states = {}};
   for (const program::Stream s : run.loaded.streams) {
     std::atomic<std::uint32_t>& completed = state.progress.completed[static_cast<std::size_t>(s)];
     completed.store(0);
     state.status.set_stream(s, StreamPhase::kIdle, 0);
     run.streams[static_cast<std::size_t>(s)] = std::make_unique<OpStream>(completed);
+    run.states[static_cast<std::size_t>(s)] = state.states[static_cast<std::size_t>(s)].get();
   }
   return run;
 }
@@ -204,6 +218,8 @@ StepResult Executor::run_step() {
   state.failed = false;
   return StepResult{state.trace.step, state.loss()};
 }
+
+int Executor::threads_per_rank() const { return state_->placement.threads(); }
 
 const trace::Trace& Executor::last_trace() const { return state_->trace; }
 

@@ -23,12 +23,25 @@ struct PacedLink {
   BytesPerSecond bandwidth;
 };
 
+// The cores of a rank's threads. A core is one that this process may use.
+struct RankCores {
+  // Threads of one kernel, of the backends whose kernels have several. By default every rank has its share of the
+  // cores, at least one.
+  std::optional<int> threads = std::nullopt;
+  // Each rank's threads stay on as many cores as its kernels have threads: rank 0 on the first, and so on; ranks beyond
+  // the cores share them in turn. Off, the system places them.
+  bool bind = false;
+};
+
 struct ExecOptions {
   std::optional<PacedLink> paced_link = std::nullopt;
   // A job in which no op completes and no kernel runs for so long is ended (60 s).
   Duration watchdog{60'000'000'000'000};
   // The kernels to run: a backend's table, or a test's.
   kernels::Kernel (*kernel_of)(program::OpKind) = &kernels::reference_kernel;
+  // Makes what the backend keeps for one stream of one rank, for so many threads of a kernel; null: it keeps nothing.
+  std::unique_ptr<kernels::StreamState> (*stream_state)(int threads) = nullptr;
+  RankCores cores = {};
   // Fills every block with NaN bytes before its first use, so that a read of memory nobody wrote shows.
   bool poison = false;
 };
@@ -61,6 +74,9 @@ class Executor {
   // Per rank, the bytes its allocator has taken from the system: rounded, and grown where a free block still had a use
   // pending. Timing has a say in it; the exact peaks are in the trace. Not while a step runs.
   std::vector<std::int64_t> physical_bytes() const;
+
+  // Threads of one kernel: ExecOptions::cores, or its default.
+  int threads_per_rank() const;
 
   // The trace of the last step: every op of every rank, peaks counted by the allocator.
   const trace::Trace& last_trace() const;

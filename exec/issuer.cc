@@ -25,6 +25,7 @@ void place_parts(const program::Program& p, const RankRun& run, const program::O
 void issue_all(RankRun& run, StepContext& context) {
   const program::Program& p = context.checked.program();
   const std::stop_token stop = context.job.stop_token();
+  run.placement.place_this_thread(run.rank);
   for (std::uint32_t op = 0; op < run.resolution.op_count(); ++op) {
     if (stop.stop_requested()) throw Stopped{};
     run.status.set_host(HostPhase::kIssuing, op);

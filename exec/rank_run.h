@@ -8,6 +8,7 @@
 #include "exec/communicator.h"
 #include "exec/executor.h"
 #include "exec/op_stream.h"
+#include "exec/rank_placement.h"
 #include "exec/recorder.h"
 #include "exec/status.h"
 #include "program/check.h"
@@ -33,7 +34,9 @@ struct RankRun {
   StreamProgress& progress;
   StatusBoard& status;
   Recorder& recorder;
+  const RankPlacement& placement;
   std::array<std::unique_ptr<OpStream>, program::kStreamCount> streams;  // those used
+  std::array<kernels::StreamState*, program::kStreamCount> states;       // by stream; may be null
 
   OpStream& stream(program::Stream s) { return *streams[static_cast<std::size_t>(s)]; }
 };

@@ -118,6 +118,7 @@ void run_kernel(RankRun& run, const Op& op, const IssuedOp& issued, StepContext&
   k.accumulate = result && *result < op.operands.size() && op.operands[*result].access == program::Access::kAccumulate;
   k.step = context.step;
   k.seed = p.seed;
+  k.state = run.states[static_cast<std::size_t>(op.stream)];
   const program::Tag& tag = run.rank_program.calls[run.resolution.call_of[issued.op]].tag;
   k.layer = tag.layer.value_or(0);
   k.microbatch = tag.microbatch.value_or(0);
@@ -146,6 +147,8 @@ Transfer execute(RankRun& run, const Op& op, const IssuedOp& issued, SimTime beg
 void run_stream(RankRun& run, program::Stream s, StepContext& context) {
   const program::Program& p = context.checked.program();
   OpStream& stream = run.stream(s);
+  run.placement.place_this_thread(run.rank);
+  if (kernels::StreamState* state = run.states[static_cast<std::size_t>(s)]) state->begin_thread();
   while (const std::optional<IssuedOp> issued = stream.pop(context.job)) {
     const Op& op = program::op_at(p, run.rank_program, run.resolution, issued->op);
     wait_for_edges(run, op, issued->op, context);

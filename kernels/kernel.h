@@ -1,7 +1,8 @@
 // What a kernel gets and how it is found: one function per op kind, chosen by an explicit table.
 //
 // A kernel reads and writes dense row-major tensors; shapes and operand order are those of program/ops/op.h. It
-// allocates nothing that outlives it and keeps no state, so kernels of different streams may run at once.
+// allocates nothing that outlives it; what a backend keeps between ops is in its StreamState, one for each stream of a
+// rank, so kernels of different streams may run at once.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,19 @@ struct Tensor {
   program::TensorType type;
 };
 
+// What a backend's kernels keep between the ops of one stream of one rank, such as compiled primitives. One thread at a
+// time uses it.
+class StreamState {
+ public:
+  StreamState() = default;
+  virtual ~StreamState() = default;
+  StreamState(const StreamState&) = delete;
+  StreamState& operator=(const StreamState&) = delete;
+
+  // A thread that is about to run kernels with this state calls it before the first one.
+  virtual void begin_thread() {}
+};
+
 struct KernelContext {
   std::span<const Tensor> operands;  // as in Op::operands
   const program::Attributes* attributes = nullptr;
@@ -28,6 +42,7 @@ struct KernelContext {
   std::int64_t microbatch = 0;    // of the op's call
   std::int64_t step = 1;          // 1-based optimizer step
   std::uint64_t seed = 0;         // of the Program
+  StreamState* state = nullptr;   // of the backend; reference kernels need none
 };
 
 using Kernel = void (*)(const KernelContext&);

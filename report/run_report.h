@@ -91,7 +91,8 @@ double median(std::vector<double> values);
 
 struct RunReport {
   plan::Scenario scenario;
-  std::string backend = "cpu";
+  std::string backend = "cpu";  // or reference: kernels that are checked against, on one thread
+  int threads_per_rank = 1;
   std::string ranks_as = "threads";
   unsigned cores = 0;
   std::vector<RunStep> steps;

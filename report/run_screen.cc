@@ -12,9 +12,15 @@
 namespace stepcast::report {
 namespace {
 
+bool is_cpu(const RunReport& r) { return r.backend == "cpu" || r.backend == "reference"; }
+
+std::string kernels_text(const RunReport& r) {
+  if (r.backend == "reference") return "reference kernels";
+  return fmt::format("kernels of {} thread{}", r.threads_per_rank, r.threads_per_rank == 1 ? "" : "s");
+}
+
 std::string verdict_line(const RunReport& r) {
-  const std::string where =
-      fmt::format("{} {} ranks, not GPU numbers", r.scenario.gpus, r.backend == "cpu" ? "CPU" : r.backend);
+  const std::string where = fmt::format("{} {} ranks, not GPU numbers", r.scenario.gpus, is_cpu(r) ? "CPU" : r.backend);
   if (!r.reference) {
     return fmt::format("{}  {} steps executed, median {}   {}\n", r.passes() ? "OK" : "FAIL", r.steps.size(),
                        format_duration(Duration::from_seconds(r.median_step_time_s())), where);
@@ -32,7 +38,7 @@ std::string subject_block(const RunReport& r) {
   std::string text = wrapped("plan", kLabelWidth, plan_text(s));
   text += wrapped(
       "model", kLabelWidth,
-      fmt::format("{}, {} layers, hidden {}, {}; launcher none ({}), {} cores of this machine shared by {} ranks",
+      fmt::format("{}, {} layers, hidden {}, {}; launcher none ({}), {} cores of this machine shared by {} ranks, {}",
                   s.model.name, s.model.layers, s.model.hidden, program::to_string(s.training.compute), r.ranks_as,
                   r.cores, s.gpus));
   if (const std::optional<std::string> losses = r.divergence(); losses && !r.passes()) {
@@ -41,15 +47,18 @@ std::string subject_block(const RunReport& r) {
                                 "training.optimizer.lr",
                                 *losses));
   }
-  if (r.reference) {
-    const ReferenceBounds& b = r.reference->bounds;
-    text += wrapped("bounds", kLabelWidth,
-                    fmt::format("{}: loss {:.0e} relative; gradients {:.1e} of max(norm, 1e-4 global norm) at step 1, "
-                                "all together {:.1e} of it up to step {} (worst {:.1e})",
-                                program::to_string(s.training.compute), b.loss, b.first_gradient, b.later_gradient,
-                                kJudgedSteps, r.reference->later_gradient_error));
-  }
-  return text;
+                  r.cores, s.gpus, kernels_text(r)));
+                  if (r.reference) {
+                    const ReferenceBounds& b = r.reference->bounds;
+                    text += wrapped(
+                        "bounds", kLabelWidth,
+                        fmt::format(
+                            "{}: loss {:.0e} relative; gradients {:.1e} of max(norm, 1e-4 global norm) at step 1, "
+                            "all together {:.1e} of it up to step {} (worst {:.1e})",
+                            program::to_string(s.training.compute), b.loss, b.first_gradient, b.later_gradient,
+                            kJudgedSteps, r.reference->later_gradient_error));
+                  }
+                  return text;
 }
 
 std::string number(const std::optional<double>& value, const char* pattern) {
@@ -125,6 +134,7 @@ std::string run_json(const RunReport& r) {
                {"backend", r.backend},
                {"ranks_as", r.ranks_as},
                {"ranks", r.scenario.gpus},
+               {"threads_per_rank", r.threads_per_rank},
                {"steps", steps},
                {"median_step_time_s", r.median_step_time_s()},
                {"allocated_bytes", r.allocated_bytes}};

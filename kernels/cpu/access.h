@@ -61,6 +61,16 @@ Rows<S> rows(const KernelContext& context, std::size_t position) {
   return {static_cast<S*>(tensor.data), width == 0 ? 0 : elements / width, width};
 }
 
+// The operand at `position` if it has `size` elements, else the own one of index_count parts of that size.
+template <class S>
+S* own_part(const KernelContext& context, std::size_t position, std::int64_t size) {
+  const auto whole = rows<S>(context, position);
+  if (whole.size() == size) return whole.data;
+  CHECK(whole.size() == size * context.index_count, position, whole.size(), size, context.index_count);
+  CHECK(context.index >= 0 && context.index < context.index_count, context.index, context.index_count);
+  return whole.data + context.index * size;
+}
+
 // Calls body.operator()<S>() with the floating storage type S of `dtype`.
 template <class Body>
 void for_storage(program::DType dtype, const Body& body) {

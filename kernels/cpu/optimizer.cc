@@ -15,16 +15,6 @@ namespace {
 
 constexpr double kNormEpsilon = 1e-6;
 
-// The operand at `position` if it has `size` elements, else the own one of index_count parts of that size.
-template <class S>
-S* own_part(const KernelContext& context, std::size_t position, std::int64_t size) {
-  const auto whole = rows<S>(context, position);
-  if (whole.size() == size) return whole.data;
-  CHECK(whole.size() == size * context.index_count, position, whole.size(), size, context.index_count);
-  CHECK(context.index >= 0 && context.index < context.index_count, context.index, context.index_count);
-  return whole.data + context.index * size;
-}
-
 template <class S>
 void add_squares(const KernelContext& context) {
   using A = Accumulate<S>;

@@ -1,8 +1,11 @@
 // `check`, `run` and `dump` as scripts rely on them.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "tests/cli/program_run.h"
 
@@ -57,6 +60,38 @@ TEST(Run, StartsItsScreenWithTheVerdict) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.out.starts_with("PASS  same as 1 rank: loss ")) << run.out;
   EXPECT_NE(run.out.find("not GPU numbers"), std::string::npos);
+}
+
+// The readable kernels and the fast ones, bound to cores or not, train alike: losses differ by rounding only.
+TEST(Run, RunsReferenceKernelsToo) {
+  std::vector<double> losses;
+  for (const char* backend : {"reference", "cpu --bind-cores --threads-per-rank 1"}) {
+    const ProgramRun run = stepcast(std::string("run --json --steps 2 ") + kTiny + " --backend " + backend);
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto json = nlohmann::json::parse(run.out);
+    EXPECT_TRUE(std::string(backend).starts_with(json["backend"].get<std::string>())) << json["backend"];
+    losses.push_back(json["steps"][1]["loss"].get<double>());
+  }
+  EXPECT_NEAR(losses[0], losses[1], 1e-5 * losses[0]);
+}
+
+TEST(Run, RefusesThreadsThatThereAreNoCoresFor) {
+  const ProgramRun run = stepcast("run --backend cpu --threads-per-rank 100000 " + kTiny);
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_NE(run.err.find("a rank cannot have 100000 threads"), std::string::npos) << run.err;
+}
+
+// A copy of the program without the one beside it that has the fast kernels.
+TEST(Run, SaysWhatIsMissingWithoutTheRankProgram) {
+  const std::string copy = scratch("alone");
+  std::filesystem::copy_file(STEPCAST_BINARY, copy);
+  const std::string errors = scratch("errors");
+  const std::string arguments = "' run --backend cpu '" STEPCAST_SOURCE_DIR "/" + kTiny + "' 2> '" + errors + "'";
+  const int status = std::system(("'" + copy + arguments).c_str());  // NOLINT(concurrency-mt-unsafe): one at a time
+  EXPECT_EQ(WEXITSTATUS(status), 5);
+  EXPECT_NE(file_text(errors).find("--backend reference"), std::string::npos) << file_text(errors);
+  std::filesystem::remove(copy);
+  std::filesystem::remove(errors);
 }
 
 TEST(Run, EndsAtAnInterruptWithoutAFile) {

@@ -50,7 +50,7 @@ class Buffer {
       case DType::kU8:
         return write(i, static_cast<std::uint8_t>(value));
       default:
-        FAIL() << "no kernel computes in type " << static_cast<int>(type_.dtype);
+        CHECK(false, "no kernel computes in this type", static_cast<int>(type_.dtype));
     }
   }
   double at(std::int64_t i) const {

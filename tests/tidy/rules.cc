@@ -99,6 +99,8 @@ constexpr Fence kFences[] = {
     {"gmock/", "tests", "tests/"},
     {"benchmark/", "tests", "tests/"},
     {"mpi.h", "cli", "cli/"},
+    {"oneapi/dnnl/", "kernels tests", "kernels/cpu_fast/, in one file"},
+    {"omp.h", "kernels", "kernels/cpu_fast/"},
 };
 
 // C headers of the standard library and of POSIX; C++ headers are known by having neither a dot nor a slash.

@@ -55,6 +55,8 @@ TEST(Fences, KeepLibrariesInTheirFolders) {
   EXPECT_NE(findings("report/a.cc", "#include <Eigen/Dense>\n"), "");
   EXPECT_EQ(findings("calibrate/a.cc", "#include <Eigen/Dense>\n"), "");
   EXPECT_NE(findings("plan/a.cc", "#include <yaml-cpp/yaml.h>\n"), "");
+  EXPECT_NE(findings("exec/a.cc", "#include <oneapi/dnnl/dnnl.hpp>\n"), "");
+  EXPECT_EQ(findings("kernels/cpu_fast/a.cc", "#include <oneapi/dnnl/dnnl.hpp>\n#include <omp.h>\n"), "");
   EXPECT_NE(findings("trace/a.cc", "#include <nlohmann/json.hpp>\n"), "");
   for (const char* folder : {"base", "program", "kernels", "exec", "trace"}) {
     EXPECT_NE(findings(std::string(folder) + "/a.cc", "#include <fmt/format.h>\n"), "") << folder;

@@ -1,0 +1,368 @@
+// Shapes: one row, odd extents, extents around the lanes (16) of vectorised loops and the blocks (64 queries, 128 keys)
+// of attention, and rows enough to be shared among threads.
+#include "tests/kernels/fast_cases.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stepcast::kernels {
+namespace {
+
+using enum Use;
+using enum Content;
+
+struct Extent {
+  std::int64_t rows;
+  std::int64_t width;
+};
+
+constexpr Extent kExtents[] = {{1, 1}, {1, 15}, {3, 16}, {6, 17}, {5, 33}, {2, 129}, {40, 500}, {130, 257}};
+
+std::string at(const char* name, std::int64_t rows, std::int64_t width) {
+  return std::string(name) + " " + std::to_string(rows) + "x" + std::to_string(width);
+}
+
+Buffer values_of(const FastOperand& o, DType storage, std::size_t position, std::int64_t vocabulary) {
+  if (o.content == kToken) {
+    Buffer tokens(DType::kI32, o.shape);
+    for (std::int64_t i = 0; i < tokens.size(); ++i) tokens.set(i, static_cast<double>(i * 5 % vocabulary));
+    return tokens;
+  }
+  const bool stored = o.content == kStorage || o.content == kPositiveStorage;
+  const DType dtype = stored ? storage : storage == DType::kF64 ? DType::kF64 : DType::kF32;
+  const Buffer random = random_buffer(DType::kBf16, o.shape, "operand" + std::to_string(position));
+  Buffer result(dtype, o.shape);
+  for (std::int64_t i = 0; i < result.size(); ++i) {
+    const bool positive = o.content == kPositive || o.content == kPositiveStorage;
+    const Bf16 above_half = to_bf16(static_cast<float>(std::abs(random.at(i)) + 0.5));
+    const double value = positive ? static_cast<double>(to_float(above_half)) : random.at(i);
+    result.set(i, o.values.empty() ? value : o.values[static_cast<std::size_t>(i)]);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Buffer> run_fast_case(const FastCase& c, DType storage, Kernel kernel, StreamState* state) {
+  std::vector<Buffer> buffers;
+  for (std::size_t i = 0; i < c.operands.size(); ++i) {
+    const Buffer values = values_of(c.operands[i], storage, i, c.vocabulary);
+    buffers.push_back(c.operands[i].use == kWrite ? Buffer(values.dtype(), c.operands[i].shape) : values);
+  }
+  std::vector<Tensor> tensors;
+  for (Buffer& buffer : buffers) tensors.push_back(buffer.tensor());
+  kernel(KernelContext{.operands = tensors,
+                       .attributes = &c.attributes,
+                       .kind = c.kind,
+                       .accumulate = c.options.accumulate,
+                       .index = c.options.index,
+                       .index_count = c.options.index_count,
+                       .sample_index = c.options.sample_index,
+                       .layer = c.options.layer,
+                       .microbatch = c.options.microbatch,
+                       .step = c.options.step,
+                       .seed = c.options.seed,
+                       .state = state});
+  return buffers;
+}
+
+// Elements of a row go through at most eight operations on values below the largest result; sums of columns add one
+// rounding for each row. Gradients of weights are added to in f32 here, whatever the storage.
+std::vector<FastCase> norm_cases() {
+  std::vector<FastCase> cases;
+  for (const Extent& extent : kExtents) {
+    const std::int64_t rows = extent.rows;
+    const std::int64_t width = extent.width;
+    const FastOperand x{kRead, kStorage, {rows, width}};
+    const FastOperand y{kWrite, kStorage, {rows, width}};
+    const FastOperand weight{kRead, kStorage, {width}};
+    const FastOperand rstd{kRead, kPositive, {rows}};
+    const FastOperand stats{kRead, kPositive, {2, rows}};
+    const FastOperand dweight{kInPlace, kFloat, {width}};
+    const double sums = static_cast<double>(rows) + 8;
+    const auto add = [&](const char* name, OpKind kind, Attributes a, std::vector<FastOperand> operands, double bound) {
+      cases.push_back({at(name, rows, width), kind, a, std::move(operands), {}, bound});
+    };
+    using enum OpKind;
+    add("rms forward", kRmsNormForward, with_value(1e-5), {x, weight, y, {kWrite, kFloat, {rows}}}, 8);
+    // Two terms may cancel: a few of the larger ones' roundings.
+    add("rms input", kRmsNormBackwardInput, {}, {x, x, rstd, weight, y}, 32);
+    add("rms input, residual", kRmsNormBackwardInput, {}, {x, x, rstd, weight, y, x}, 32);
+    add("rms weight", kRmsNormBackwardWeight, {}, {x, x, rstd, dweight}, sums);
+    add("rms weight, stored", kRmsNormBackwardWeight, {}, {x, x, rstd, {kInPlace, kStorage, {width}}}, sums);
+    // A row of one element is its own mean: what is left is the bias.
+    add("layer forward", kLayerNormForward, with_value(1e-1), {x, weight, weight, y, {kWrite, kFloat, {2, rows}}}, 32);
+    add("layer input", kLayerNormBackwardInput, {}, {x, x, stats, weight, y}, 32);
+    add("layer input, residual", kLayerNormBackwardInput, {}, {x, x, stats, weight, y, x}, 32);
+    add("layer weight", kLayerNormBackwardWeight, {}, {x, x, stats, dweight, dweight}, sums);
+    add("bias", kBiasBackward, {}, {x, dweight}, sums);
+  }
+  return cases;
+}
+
+// The exponential errs by 3e-7, five roundings; slopes multiply it with a few others.
+std::vector<FastCase> activation_cases() {
+  std::vector<FastCase> cases;
+  for (const Extent& extent : kExtents) {
+    const std::int64_t rows = extent.rows;
+    const std::int64_t width = extent.width;
+    const FastOperand x{kRead, kStorage, {rows, width}};
+    const FastOperand y{kWrite, kStorage, {rows, width}};
+    const FastOperand bias{kRead, kStorage, {width}};
+    const FastOperand pair{kRead, kStorage, {rows, 2 * width}};
+    const auto add = [&](const char* name, OpKind kind, std::vector<FastOperand> operands) {
+      cases.push_back({at(name, rows, width), kind, {}, std::move(operands), {}, 20});
+    };
+    using enum OpKind;
+    add("swiglu", kSwiGluForward, {pair, y});
+    add("swiglu backward", kSwiGluBackward, {x, pair, {kWrite, kStorage, {rows, 2 * width}}});
+    add("gelu", kGeluForward, {x, y});
+    add("gelu, bias", kGeluForward, {x, y, bias});
+    add("gelu backward", kGeluBackward, {x, x, y});
+    add("gelu backward, bias", kGeluBackward, {x, x, y, bias});
+    add("squared relu", kSquaredReluForward, {x, y, bias});
+    add("squared relu backward", kSquaredReluBackward, {x, x, y, bias});
+  }
+  return cases;
+}
+
+std::vector<FastCase> elementwise_cases() {
+  std::vector<FastCase> cases;
+  for (const auto [rows, width] : kExtents) {
+    const FastOperand x{kRead, kStorage, {rows, width}};
+    const FastOperand y{kWrite, kStorage, {rows, width}};
+    const FastOperand f{kRead, kFloat, {rows, width}};
+    using enum OpKind;
+    cases.push_back({at("add", rows, width), kAdd, {}, {x, x, y}, {}, 1});
+    cases.push_back({at("cast", rows, width), kCast, {}, {x, {kWrite, kFloat, {rows, width}}}, {}, 1});
+    cases.push_back({at("cast down", rows, width), kCast, {}, {f, y}, {}, 1});
+    cases.push_back({at("cast same", rows, width), kCast, {}, {x, y}, {}, 1});
+    cases.push_back({at("accumulate", rows, width), kAccumulate, {}, {x, {kInPlace, kStorage, {rows, width}}}, {}, 1});
+    cases.push_back(
+        {at("accumulate f32", rows, width), kAccumulate, {}, {x, {kInPlace, kFloat, {rows, width}}}, {}, 1});
+    cases.push_back(
+        {at("accumulate down", rows, width), kAccumulate, {}, {f, {kInPlace, kStorage, {rows, width}}}, {}, 1});
+  }
+  return cases;
+}
+
+std::vector<FastCase> rotary_cases() {
+  std::vector<FastCase> cases;
+  struct Form {
+    std::int32_t heads, kv_heads, dim;
+    std::int64_t batch, positions, turned, index, members;
+  };
+  constexpr Form kForms[] = {{1, 1, 2, 1, 1, 0, 0, 1},   {4, 2, 6, 2, 9, 0, 0, 1},   {3, 1, 10, 1, 7, 4, 0, 1},
+                             {4, 4, 64, 3, 70, 0, 0, 1}, {4, 2, 32, 2, 20, 0, 1, 3}, {2, 1, 8, 1, 12, 0, 1, 2}};
+  for (const Form& f : kForms) {
+    Attributes a = heads_of(f.heads, f.kv_heads, f.dim, f.batch);
+    a.value = 10000;
+    a.count = f.turned;
+    const FastOperand qkv{kInPlace, kStorage, {f.positions * f.batch, std::int64_t{f.heads + 2 * f.kv_heads} * f.dim}};
+    const RunOptions options{.index = f.index, .index_count = f.members};
+    const std::string name = at("rotary", f.positions * f.batch, f.dim);
+    cases.push_back({name, OpKind::kRotaryForward, a, {qkv}, options, 4});
+    cases.push_back({name + " backward", OpKind::kRotaryBackward, a, {qkv}, options, 4});
+  }
+  return cases;
+}
+
+std::vector<FastCase> cross_entropy_cases() {
+  std::vector<FastCase> cases;
+  for (const auto [rows, width] : kExtents) {
+    for (const std::int64_t index : {0, 1}) {
+      const RunOptions holder{.index = index, .index_count = 2};
+      const FastOperand logits{kRead, kStorage, {rows, width}};
+      const FastOperand max{kRead, kPositive, {rows}};
+      const FastOperand sums{kRead, kPositive, {2, rows}};
+      const FastOperand tokens{kRead, kToken, {rows}};
+      const std::int64_t vocabulary = 2 * width;
+      using enum OpKind;
+      cases.push_back({at("max", rows, width), kCrossEntropyMax, {}, {logits, {kWrite, kFloat, {rows}}}, holder, 0});
+      // logit - max is rounded once, and may be 8: eight roundings of the exponential, which errs by five.
+      cases.push_back({at("sum", rows, width),
+                       kCrossEntropySum,
+                       {},
+                       {logits, max, tokens, {kWrite, kFloat, {2, rows}}},
+                       holder,
+                       16,
+                       vocabulary});
+      cases.push_back({at("backward", rows, width),
+                       kCrossEntropyBackward,
+                       with_value(0.25),
+                       {max, sums, tokens, {kInPlace, kStorage, {rows, width}}},
+                       holder,
+                       20,
+                       vocabulary});
+    }
+  }
+  return cases;
+}
+
+std::vector<FastCase> optimizer_cases() {
+  std::vector<FastCase> cases;
+  Attributes a;
+  a.learning_rate = 1e-2;
+  a.beta1 = 0.9;
+  a.beta2 = 0.95;
+  a.eps = 1e-8;
+  for (const std::int64_t n : {1, 15, 16, 1023, 1025, 5000, 70001}) {
+    const FastOperand clip{kRead, kPositive, {1}};
+    const FastOperand master{kInPlace, kFloat, {n}};
+    const FastOperand weight{kWrite, kStorage, {n}};
+    const FastOperand m{kInPlace, kFloat, {n}};
+    const FastOperand v{kInPlace, kPositive, {n}};
+    const FastOperand small_m{kInPlace, kStorage, {n}};
+    const FastOperand small_v{kInPlace, kPositiveStorage, {n}};
+    const FastOperand gradient{kRead, kStorage, {n}};
+    const FastOperand wide_gradient{kRead, kFloat, {n}};
+    const RunOptions third{.step = 3};
+    using enum OpKind;
+    cases.push_back({at("adam", 1, n), kAdam, a, {wide_gradient, clip, m, v, master, weight}, third, 8});
+    cases.push_back({at("adam, no weight", 1, n), kAdam, a, {wide_gradient, clip, m, v, master}, third, 8});
+    cases.push_back({at("adam, small", 1, n), kAdam, a, {gradient, clip, small_m, small_v, master, weight}, third, 8});
+    // The own part of three.
+    const FastOperand whole{kRead, kFloat, {3 * n}};
+    const FastOperand whole_master{kInPlace, kFloat, {3 * n}};
+    const FastOperand whole_weight{kInPlace, kStorage, {3 * n}};
+    cases.push_back({at("adam, part", 1, n),
+                     kAdam,
+                     a,
+                     {whole, clip, m, v, whole_master, whole_weight},
+                     {.index = 2, .index_count = 3},
+                     8});
+    const FastOperand sum{kInPlace, kFloat, {1}};
+    cases.push_back({at("squares", 1, n), kSumSquares, with_value(0.5), {gradient, sum}, {}, 4});
+    Attributes part = with_value(0.5);
+    part.count = 3;
+    cases.push_back(
+        {at("squares of a part", 1, n), kSumSquares, part, {whole, sum}, {.index = 1, .index_count = 3}, 4});
+  }
+  return cases;
+}
+
+namespace {
+
+struct AttentionForm {
+  std::int32_t heads, kv_heads, dim;
+  std::int64_t batch, positions;
+  double dropout = 0;
+  std::int64_t alibi = 0;  // heads of the model
+};
+
+constexpr AttentionForm kForms[] = {{1, 1, 1, 1, 1},        {4, 2, 2, 2, 3},          {2, 1, 5, 1, 64},
+                                    {2, 2, 16, 1, 65},      {4, 2, 8, 2, 129},        {3, 1, 32, 1, 200},
+                                    {2, 1, 64, 3, 150},     {1, 1, 128, 1, 257},      {4, 4, 8, 1, 70, 0, 8},
+                                    {2, 2, 8, 2, 130, 0.2}, {4, 2, 8, 1, 140, 0.3, 8}};
+
+Attributes attributes_of(const AttentionForm& f) {
+  Attributes a = heads_of(f.heads, f.kv_heads, f.dim, f.batch);
+  a.value = f.dropout;
+  a.count = f.alibi;
+  a.microbatches = 2;
+  return a;
+}
+
+std::vector<double> exact_operand(const FastCase& c, std::size_t position, bool in_bf16) {
+  const std::vector<Buffer> after = run_fast_case(c, DType::kF64, reference_kernel(c.kind), nullptr);
+  std::vector<double> values = after[position].values();
+  for (double& value : values) {
+    const auto rounded = static_cast<float>(value);
+    value = in_bf16 ? static_cast<double>(to_float(to_bf16(rounded))) : static_cast<double>(rounded);
+  }
+  return values;
+}
+
+// A score, a sum of dim products over sqrt(dim), is some sqrt(dim) large with dim + 4 roundings, which its exponential
+// turns into relative errors; sums over keys add one for each. A gradient has two such factors in each of its terms.
+double score_roundings(std::int64_t dim) {
+  return (static_cast<double>(dim) + 4) * std::max(2.0, std::sqrt(static_cast<double>(dim)));
+}
+
+std::string name_of(const AttentionForm& f) {
+  return std::to_string(f.heads) + "/" + std::to_string(f.kv_heads) + " heads of " + std::to_string(f.dim) + ", " +
+         std::to_string(f.batch) + "x" + std::to_string(f.positions);
+}
+
+}  // namespace
+
+std::vector<FastCase> attention_cases() {
+  std::vector<FastCase> cases;
+  for (const AttentionForm& f : kForms) {
+    const std::int64_t tokens = f.batch * f.positions;
+    const std::int64_t width = std::int64_t{f.heads} * f.dim;
+    const Shape wide{tokens, std::int64_t{f.heads + 2 * f.kv_heads} * f.dim};
+    const FastOperand qkv{kRead, kStorage, wide};
+    const RunOptions options{.layer = 3, .microbatch = 1, .step = 2, .seed = 11};
+    const double bound = score_roundings(f.dim) + static_cast<double>(f.positions);
+    FastCase forward{name_of(f),       OpKind::kAttentionForward,
+                     attributes_of(f), {qkv, {kWrite, kStorage, {tokens, width}}, {kWrite, kFloat, {tokens, f.heads}}},
+                     options,          bound};
+    const FastOperand out{kRead, kStorage, {tokens, width}, exact_operand(forward, 1, true)};
+    const FastOperand lse{kRead, kFloat, {tokens, f.heads}, exact_operand(forward, 2, false)};
+    const FastOperand dout{kRead, kStorage, {tokens, width}};
+    FastCase backward{name_of(f) + ", backward",
+                      OpKind::kAttentionBackward,
+                      attributes_of(f),
+                      {dout, qkv, out, lse, {kWrite, kStorage, wide}},
+                      options,
+                      4 * bound};
+    cases.push_back(std::move(forward));
+    cases.push_back(std::move(backward));
+  }
+  return cases;
+}
+
+// Every member of groups of one to three, with its own keys, those of another member, and those of all.
+std::vector<FastCase> share_attention_cases() {
+  std::vector<FastCase> cases;
+  constexpr AttentionForm kShares[] = {{2, 1, 4, 2, 6}, {4, 2, 8, 1, 70}, {2, 2, 16, 1, 260}};
+  for (const AttentionForm& f : kShares) {
+    for (const std::int64_t members : {2, 3}) {
+      for (const std::int64_t back : {std::int64_t{0}, std::int64_t{1}, std::int64_t{-1}}) {
+        const bool gathered = back < 0;
+        const std::int64_t tokens = f.batch * f.positions;
+        const std::int64_t width = std::int64_t{f.heads} * f.dim;
+        const std::int64_t kv_rows = gathered ? members * tokens : tokens;
+        Attributes a = heads_of(f.heads, f.kv_heads, f.dim, f.batch);
+        a.count = gathered ? 0 : back;
+        const FastOperand qkv{kRead, kStorage, {tokens, std::int64_t{f.heads + 2 * f.kv_heads} * f.dim}};
+        const FastOperand kv{kRead, kStorage, {kv_rows, std::int64_t{2 * f.kv_heads} * f.dim}};
+        const double bound = score_roundings(f.dim) + static_cast<double>(f.positions * members);
+        for (const bool accumulate : {false, true}) {
+          const RunOptions options{.accumulate = accumulate, .index = members - 1, .index_count = members};
+          const Use use = accumulate ? kInPlace : kWrite;
+          const std::string name = name_of(f) + ", " + std::to_string(members) + " members, back " +
+                                   std::to_string(back) + (accumulate ? ", merged" : "");
+          cases.push_back({name,
+                           OpKind::kShareAttentionForward,
+                           a,
+                           {qkv, kv, {use, kStorage, {tokens, width}}, {use, kFloat, {tokens, f.heads}}},
+                           options,
+                           bound});
+          // The log-sum-exp of all keys is at least that of these: made larger by 1 here.
+          FastCase alone = cases.back();
+          alone.options.accumulate = false;
+          alone.operands[2].use = alone.operands[3].use = kWrite;
+          std::vector<double> lse = exact_operand(alone, 3, false);
+          for (double& value : lse) value = std::isinf(value) ? 1 : value + 1;
+          cases.push_back({name + ", backward",
+                           OpKind::kShareAttentionBackward,
+                           a,
+                           {{kRead, kStorage, {tokens, width}},
+                            qkv,
+                            kv,
+                            {kRead, kStorage, {tokens, width}},
+                            {kRead, kFloat, {tokens, f.heads}, lse},
+                            {use, kStorage, {tokens, std::int64_t{f.heads + 2 * f.kv_heads} * f.dim}},
+                            {kWrite, kStorage, {kv_rows, std::int64_t{2 * f.kv_heads} * f.dim}}},
+                           options,
+                           4 * bound});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace stepcast::kernels

@@ -1,0 +1,49 @@
+// Calls on which the fast kernels are held against the reference kernels in f64, and the bound of their difference.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/kernels/tensors.h"
+
+namespace stepcast::kernels {
+
+enum class Use { kRead, kWrite, kInPlace };
+
+// Element type of an operand, given the storage type of the case: itself, f32 (statistics, masters, gradients kept in
+// f32), the same but positive, or i32 tokens.
+enum class Content { kStorage, kFloat, kPositive, kPositiveStorage, kToken };
+
+struct FastOperand {
+  Use use = Use::kRead;
+  Content content = Content::kStorage;
+  Shape shape;
+  std::vector<double> values = {};  // empty: random
+};
+
+struct FastCase {
+  std::string name;
+  OpKind kind;
+  Attributes attributes;
+  std::vector<FastOperand> operands;
+  RunOptions options = {};
+  // The fast kernel's f32 results, before they are stored, are within this many roundings (2^-24), of the
+  // largest magnitude of the operand's exact result or of 1.
+  double roundings = 8;
+  std::int64_t vocabulary = 7;  // tokens are below it
+};
+
+std::vector<FastCase> norm_cases();
+std::vector<FastCase> activation_cases();
+std::vector<FastCase> elementwise_cases();
+std::vector<FastCase> rotary_cases();
+std::vector<FastCase> cross_entropy_cases();
+std::vector<FastCase> optimizer_cases();
+std::vector<FastCase> attention_cases();
+std::vector<FastCase> share_attention_cases();
+
+// Runs the case with storage type `storage` by `kernel`, from the same numbers whatever the type (they are exact in
+// bf16). Operands that are written hold NaN before. Gives every operand afterwards.
+std::vector<Buffer> run_fast_case(const FastCase& c, DType storage, Kernel kernel, StreamState* state);
+
+}  // namespace stepcast::kernels

@@ -1,0 +1,225 @@
+// The fast kernels against the reference kernels in f64, from the same operands: many shapes, f32 and bf16, outputs NaN
+// before. Bounds: roundings of f32 (2^-24) of the largest exact result of the operand, or of 1, as each case says; what
+// is stored as bf16, of 8 significant bits, is rounded once more by up to 2^-8 of the value.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "kernels/cpu_fast/fast.h"
+#include "kernels/cpu_fast/vector.h"
+#include "tests/kernels/fast_cases.h"
+
+namespace stepcast::kernels {
+namespace {
+
+constexpr double kF32Rounding = 0x1p-24;
+constexpr double kBf16Rounding = 0x1p-8;
+
+// What roundings are relative to: operands are of the order of one, and a result may be a small difference of such.
+double largest_magnitude(const Buffer& exact) {
+  double largest = 1;
+  for (const double value : exact.values()) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  return largest;
+}
+
+// Every element of `got` is within `absolute` of the exact one before it is stored.
+void expect_close(const Buffer& got, const Buffer& exact, double absolute, const std::string& name) {
+  const double stored = got.dtype() == DType::kBf16 ? kBf16Rounding : kF32Rounding;
+  for (std::int64_t i = 0; i < exact.size(); ++i) {
+    const double want = exact.at(i);
+    if (std::isinf(want)) {
+      ASSERT_EQ(got.at(i), want) << name << " element " << i;
+      continue;
+    }
+    // The rounding of what is already off by `absolute`.
+    const double bound = absolute + stored * (std::abs(want) + absolute);
+    ASSERT_LE(std::abs(got.at(i) - want), bound) << name << " element " << i << ": " << got.at(i) << " for " << want;
+  }
+}
+
+void expect_case(const FastCase& c, const std::vector<Buffer>& exact, DType storage, StreamState* state) {
+  const std::vector<Buffer> got = run_fast_case(c, storage, fast_kernel(c.kind), state);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double absolute = c.roundings * kF32Rounding * largest_magnitude(exact[i]);
+    expect_close(got[i], exact[i], absolute,
+                 c.name + (storage == DType::kF32 ? ", f32" : ", bf16") + ", operand " + std::to_string(i));
+  }
+}
+
+// On one thread and on two.
+void expect_cases(const std::vector<FastCase>& cases) {
+  const std::unique_ptr<StreamState> states[] = {fast_state(1), fast_state(2)};
+  for (const FastCase& c : cases) {
+    ASSERT_TRUE(has_fast_kernel(c.kind)) << c.name;
+    const std::vector<Buffer> exact = run_fast_case(c, DType::kF64, reference_kernel(c.kind), nullptr);
+    for (const std::unique_ptr<StreamState>& state : states) {
+      state->begin_thread();
+      for (const DType storage : {DType::kF32, DType::kBf16}) expect_case(c, exact, storage, state.get());
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Fast, Norms) { expect_cases(norm_cases()); }
+TEST(Fast, Activations) { expect_cases(activation_cases()); }
+TEST(Fast, Elementwise) { expect_cases(elementwise_cases()); }
+TEST(Fast, Rotary) { expect_cases(rotary_cases()); }
+TEST(Fast, CrossEntropy) { expect_cases(cross_entropy_cases()); }
+TEST(Fast, Optimizer) { expect_cases(optimizer_cases()); }
+TEST(Fast, Attention) { expect_cases(attention_cases()); }
+TEST(Fast, ShareAttention) { expect_cases(share_attention_cases()); }
+
+struct Product {
+  std::int64_t m, n, k;
+};
+
+struct ProductForm {
+  program::MatmulForm form;
+  DType source, result;
+  bool accumulate, bias;
+};
+
+std::vector<Buffer> multiply(const Product& p, const ProductForm& f, Kernel kernel, StreamState* state, bool absolute) {
+  Attributes attributes;
+  attributes.form = f.form;
+  const bool a_transposed = f.form == program::MatmulForm::kTN;
+  const bool b_transposed = f.form == program::MatmulForm::kNT;
+  const Shape shapes[] = {a_transposed ? Shape{p.k, p.m} : Shape{p.m, p.k},
+                          b_transposed ? Shape{p.n, p.k} : Shape{p.k, p.n}, Shape{p.m, p.n}, Shape{p.n}};
+  std::vector<Buffer> buffers;
+  for (std::size_t i = 0; i < (f.bias ? 4U : 3U); ++i) {
+    const Buffer random = random_buffer(DType::kBf16, shapes[i], "factor" + std::to_string(i));
+    Buffer operand(i == 2 ? f.result : f.source, shapes[i]);  // NaN
+    for (std::int64_t e = 0; e < operand.size() && (i != 2 || f.accumulate); ++e) {
+      operand.set(e, absolute ? std::abs(random.at(e)) : random.at(e));
+    }
+    buffers.push_back(std::move(operand));
+  }
+  std::vector<Tensor> tensors;
+  for (Buffer& buffer : buffers) tensors.push_back(buffer.tensor());
+  kernel(KernelContext{.operands = tensors,
+                       .attributes = &attributes,
+                       .kind = OpKind::kMatmul,
+                       .accumulate = f.accumulate,
+                       .state = state});
+  return buffers;
+}
+
+// A sum of k products, each rounded once at most, added one after the other in any order, errs by at most k roundings
+// of the sum of the products' magnitudes (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1);
+// that sum is the same product of the operands' magnitudes. One more for a bias or for what c held.
+void expect_product(const Product& p, const ProductForm& f, StreamState* state) {
+  const ProductForm in_f64{f.form, DType::kF64, DType::kF64, f.accumulate, f.bias};
+  const Buffer got = multiply(p, f, fast_kernel(OpKind::kMatmul), state, false)[2];
+  const Buffer exact = multiply(p, in_f64, reference_kernel(OpKind::kMatmul), nullptr, false)[2];
+  const Buffer magnitude = multiply(p, in_f64, reference_kernel(OpKind::kMatmul), nullptr, true)[2];
+  const double stored = f.result == DType::kBf16 ? kBf16Rounding : kF32Rounding;
+  for (std::int64_t i = 0; i < exact.size(); ++i) {
+    const double sum_error = static_cast<double>(p.k + 1) * kF32Rounding * magnitude.at(i);
+    const double bound = sum_error + stored * (std::abs(exact.at(i)) + sum_error);
+    ASSERT_LE(std::abs(got.at(i) - exact.at(i)), bound)
+        << p.m << "x" << p.n << "x" << p.k << " form " << static_cast<int>(f.form) << " source "
+        << static_cast<int>(f.source) << " result " << static_cast<int>(f.result) << " accumulate " << f.accumulate
+        << " bias " << f.bias << " element " << i;
+  }
+}
+
+std::vector<ProductForm> product_forms() {
+  std::vector<ProductForm> forms;
+  for (const auto form : {program::MatmulForm::kNT, program::MatmulForm::kNN, program::MatmulForm::kTN}) {
+    for (const auto source : {DType::kF32, DType::kBf16}) {
+      for (const auto result : {DType::kF32, DType::kBf16}) {
+        if (source == DType::kF32 && result == DType::kBf16) continue;
+        forms.push_back({form, source, result, false, false});
+        forms.push_back({form, source, result, true, false});
+        forms.push_back({form, source, result, false, true});
+      }
+    }
+  }
+  return forms;
+}
+
+TEST(Fast, Matmul) {
+  constexpr Product kProducts[] = {{1, 1, 1},    {1, 7, 5},      {6, 5, 7},   {33, 65, 17},
+                                   {64, 64, 64}, {130, 96, 257}, {3, 300, 40}};
+  for (const int threads : {1, 2}) {
+    const std::unique_ptr<StreamState> state = fast_state(threads);
+    state->begin_thread();
+    for (const Product& p : kProducts) {
+      for (const ProductForm& f : product_forms()) {
+        expect_product(p, f, state.get());
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// The same operands give the same bytes, with one state and with another; kernels that oneDNN has no part in give them
+// with any number of threads too.
+TEST(Fast, ResultsRepeat) {
+  std::vector<FastCase> cases = norm_cases();
+  for (const auto& more : {activation_cases(), cross_entropy_cases(), optimizer_cases(), rotary_cases()}) {
+    cases.insert(cases.end(), more.begin(), more.end());
+  }
+  const std::unique_ptr<StreamState> one = fast_state(1);
+  const std::unique_ptr<StreamState> two = fast_state(2);
+  for (const FastCase& c : cases) {
+    one->begin_thread();
+    const std::vector<Buffer> alone = run_fast_case(c, DType::kBf16, fast_kernel(c.kind), one.get());
+    two->begin_thread();
+    const std::vector<Buffer> shared = run_fast_case(c, DType::kBf16, fast_kernel(c.kind), two.get());
+    for (std::size_t i = 0; i < alone.size(); ++i) ASSERT_EQ(alone[i].bytes(), shared[i].bytes()) << c.name;
+  }
+  const Product p{130, 96, 257};
+  const ProductForm f{program::MatmulForm::kTN, DType::kBf16, DType::kF32, true, false};
+  const std::unique_ptr<StreamState> again = fast_state(2);
+  EXPECT_EQ(multiply(p, f, fast_kernel(OpKind::kMatmul), two.get(), false)[2].bytes(),
+            multiply(p, f, fast_kernel(OpKind::kMatmul), again.get(), false)[2].bytes());
+}
+
+// f64 goes to the reference kernels, to the bit.
+TEST(Fast, LeavesDoubleToTheReference) {
+  const std::unique_ptr<StreamState> state = fast_state(1);
+  std::vector<FastCase> cases = norm_cases();
+  for (const auto& more : {activation_cases(), elementwise_cases(), rotary_cases(), cross_entropy_cases(),
+                           optimizer_cases(), attention_cases(), share_attention_cases()}) {
+    cases.insert(cases.end(), more.begin(), more.end());
+  }
+  for (const FastCase& c : cases) {
+    const std::vector<Buffer> exact = run_fast_case(c, DType::kF64, reference_kernel(c.kind), nullptr);
+    const std::vector<Buffer> got = run_fast_case(c, DType::kF64, fast_kernel(c.kind), state.get());
+    for (std::size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i].bytes(), exact[i].bytes()) << c.name;
+  }
+}
+
+TEST(Fast, OtherKindsAreTheReferences) {
+  EXPECT_EQ(fast_kernel(OpKind::kTokenLoad), reference_kernel(OpKind::kTokenLoad));
+  EXPECT_EQ(fast_kernel(OpKind::kAllReduce), nullptr);
+  EXPECT_FALSE(has_fast_kernel(OpKind::kSoftmaxForward));
+}
+
+TEST(Fast, RefusesToRunWithoutItsState) {
+  const Product p{6, 5, 7};
+  const ProductForm f{program::MatmulForm::kNT, DType::kF32, DType::kF32, false, false};
+  EXPECT_THROW(multiply(p, f, fast_kernel(OpKind::kMatmul), nullptr, false), InternalError);
+  EXPECT_THROW(fast_state(0), InternalError);
+}
+
+// What vector.h promises: 3e-7 over the whole range; far below it, next to nothing.
+TEST(Exponential, IsWithinItsBound) {
+  for (int i = -87000; i <= 88000; i += 7) {
+    const float x = static_cast<float>(i) / 1000.0F;
+    const double exact = std::exp(static_cast<double>(x));
+    ASSERT_LE(std::abs(static_cast<double>(cpu_fast::exponential(x)) - exact), 3e-7 * exact) << x;
+  }
+  EXPECT_EQ(cpu_fast::exponential(0.0F), 1.0F);
+  EXPECT_LT(cpu_fast::exponential(-1e30F), 2e-38F);
+  EXPECT_TRUE(std::isnan(cpu_fast::exponential(std::nanf(""))));
+}
+
+}  // namespace
+}  // namespace stepcast::kernels
