@@ -40,25 +40,22 @@ std::string subject_block(const RunReport& r) {
       "model", kLabelWidth,
       fmt::format("{}, {} layers, hidden {}, {}; launcher none ({}), {} cores of this machine shared by {} ranks, {}",
                   s.model.name, s.model.layers, s.model.hidden, program::to_string(s.training.compute), r.ranks_as,
-                  r.cores, s.gpus));
+                  r.cores, s.gpus, kernels_text(r)));
   if (const std::optional<std::string> losses = r.divergence(); losses && !r.passes()) {
     text += wrapped("why", kLabelWidth,
                     fmt::format("one rank diverges too (loss {}), and rounding decides where to: lower "
                                 "training.optimizer.lr",
                                 *losses));
   }
-                  r.cores, s.gpus, kernels_text(r)));
-                  if (r.reference) {
-                    const ReferenceBounds& b = r.reference->bounds;
-                    text += wrapped(
-                        "bounds", kLabelWidth,
-                        fmt::format(
-                            "{}: loss {:.0e} relative; gradients {:.1e} of max(norm, 1e-4 global norm) at step 1, "
-                            "all together {:.1e} of it up to step {} (worst {:.1e})",
-                            program::to_string(s.training.compute), b.loss, b.first_gradient, b.later_gradient,
-                            kJudgedSteps, r.reference->later_gradient_error));
-                  }
-                  return text;
+  if (r.reference) {
+    const ReferenceBounds& b = r.reference->bounds;
+    text += wrapped("bounds", kLabelWidth,
+                    fmt::format("{}: loss {:.0e} relative; gradients {:.1e} of max(norm, 1e-4 global norm) at step 1, "
+                                "all together {:.1e} of it up to step {} (worst {:.1e})",
+                                program::to_string(s.training.compute), b.loss, b.first_gradient, b.later_gradient,
+                                kJudgedSteps, r.reference->later_gradient_error));
+  }
+  return text;
 }
 
 std::string number(const std::optional<double>& value, const char* pattern) {
