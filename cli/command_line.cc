@@ -42,6 +42,23 @@ int finish_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   throw Error(ErrorKind::kUsage, error.what(), {}, {"see " + command + " --help"});
 }
 
+// Whether standard output is to hold JSON, be it an answer or why there is none. Asked of the arguments themselves,
+// since they may be what is wrong.
+bool wants_json(const Launch& launch) {
+  for (int i = 1; i < launch.argc; ++i) {
+    const std::string_view argument = launch.argv[i];
+    if (argument == "--json" || argument == "--json=true" || argument == "--format=json") return true;
+    if (argument == "json" && std::string_view(launch.argv[i - 1]) == "--format") return true;
+  }
+  return false;
+}
+
+int fail(const Error& error, bool json) {
+  complain(error.what());
+  if (json) std::fputs(report::error_json(error).c_str(), stdout);
+  return error.exit_code();
+}
+
 int dispatch(const Launch& launch) {
   std::vector<std::string> args =
       prepared_arguments({launch.argv + std::min(launch.argc, 1), launch.argv + launch.argc});
