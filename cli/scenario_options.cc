@@ -29,7 +29,7 @@ constexpr std::array<Flag, 20> kFlags = {{
      "megatron-core, torchtitan, nanotron, deepspeed or plain: defaults and validity rules"},
     {"--seq", "training.sequence_length", "tokens per sequence"},
     {"--gbs", "training.global_batch_size", "sequences per step"},
-    {"--precision", "training.precision", "bf16, fp32, fp16, fp8, mxfp8 or nvfp4"},
+    {"--precision", "training.precision.compute", "bf16, fp32, fp16, fp8, mxfp8 or nvfp4"},
     {"--tp", "plan.tp", "tensor parallel degree"},
     {"--cp", "plan.cp", "context parallel degree"},
     {"--pp", "plan.pp", "pipeline parallel degree"},
@@ -99,6 +99,9 @@ void take_subject(const ScenarioOptions& options, config::ScenarioSource& source
   }
 }
 
+// As of an unset shell variable: it would answer another question.
+std::string refuse_empty_value(const std::string& value) { return value.empty() ? "needs a value" : ""; }
+
 // Two names of one field with two values: whichever wins, the other was meant too. The same name given twice is left to
 // the order, so that a script can append settings.
 void require_one_value(const std::vector<config::Setting>& settings) {
@@ -123,7 +126,10 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
       ->type_name("SCENARIO|MODEL");
   options.flag_values.resize(kFlags.size());
   for (std::size_t i = 0; i < kFlags.size(); ++i) {
-    command.add_option(kFlags[i].name, options.flag_values[i], kFlags[i].help)->group("Scenario")->type_name("V");
+    command.add_option(kFlags[i].name, options.flag_values[i], kFlags[i].help)
+        ->group("Scenario")
+        ->type_name("V")
+        ->check(refuse_empty_value);
   }
   command.add_option("--set", options.settings, "override any field, such as plan.tp=4; may be repeated")
       ->group("Scenario")
@@ -132,7 +138,8 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
       ->take_all();
   command.add_option("--calibration", options.calibration, "constants to use: a name or a file")
       ->group("Scenario")
-      ->type_name("F");
+      ->type_name("F")
+      ->check(refuse_empty_value);
 }
 
 ScenarioOptions file_options(std::string file) {

@@ -60,6 +60,7 @@ std::vector<std::size_t> ordered_rows(const std::vector<SweepVariant>& variants,
   std::stable_sort(rows.begin(), rows.end(), [&](std::size_t i, std::size_t j) {
     const SweepVariant& a = variants[i];
     const SweepVariant& b = variants[j];
+    if (a.fits() != b.fits()) return a.fits();
     if (a.has_step() != b.has_step()) return a.has_step();
     return a.has_step() && place(a, order) < place(b, order);
   });

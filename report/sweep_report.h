@@ -18,7 +18,7 @@ namespace stepcast::report {
 enum class SweepStatus : std::uint8_t { kFits, kTight, kOom, kRefused, kUnsupported };
 std::string_view to_string(SweepStatus status);
 
-// The order of rows; those without a step time come last, as given.
+// The order of rows: those that fit, then those that do not; those without a step time come last, as given.
 enum class SweepOrder : std::uint8_t { kGiven, kStep, kTokens, kMfu, kMemory };
 
 struct SweepAxis {

@@ -56,7 +56,7 @@ constexpr Term kKeys[] = {
      "Each sequence is split over cp devices; attention brings keys and values of the others' parts together. A member "
      "holds the n-th part from the front and from the back, so that all have equal work under the causal mask.",
      "", "plan/context_segments.h; Liu et al., Ring Attention (2023); Megatron-Core"},
-    {"cp_comm_type", "p2p ring, allgather, a2a, Ulysses",
+    {"cp_comm_type", "p2p ring, a2a, Ulysses",
      "How context-parallel ranks see each other's keys: p2p passes them on round a ring beside the attention to those "
      "at hand, allgather brings all together before it, a2a exchanges rows for heads (Ulysses).",
      "", "plan/context_segments.h; Jacobs et al., DeepSpeed Ulysses (2023)"},

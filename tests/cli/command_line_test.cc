@@ -38,6 +38,8 @@ TEST(CommandLine, NamesWhatCannotBePinnedOrPriced) {
        2,
        {"--set plan.vpp=2 and --set plan.vp=4 both give plan.vp"}},
       {"sweep " + eight + " --vary tp=1 --top 0", 2, {"at least 1; got 0"}},
+      {"simulate " + eight + " --tp ''", 2, {"--tp", "needs a value"}},
+      {"simulate " + eight + " --calibration ''", 2, {"--calibration", "needs a value"}},
       {"simulate " + eight + " --set 'cluster.scale_up.bandwidth=1 B/s'", 3, {" of ", "longer than 106 days"}},
   };
   for (const Case& c : cases) {

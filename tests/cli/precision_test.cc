@@ -1,6 +1,8 @@
 // Commands on scenarios whose matmuls read 8 or 4 bits, and on fp16: what prices them, what does not run them.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -37,6 +39,24 @@ TEST(Precision, WarnsOfConstantsThatAreTaken) {
             std::string::npos);
   EXPECT_EQ(simulated("--cluster hgx-h100 --set training.precision=fp8")["warnings"].dump().find("W303"),
             std::string::npos);
+}
+
+// The flag is for what is computed in; what a file says of gradients stays.
+TEST(Precision, FlagKeepsWhatTheFileSaysOfGradients) {
+  const std::string file = scratch("grads.yaml");
+  std::ofstream(file) << "extends: " STEPCAST_SOURCE_DIR "/" << kEight
+                      << "\ntraining: {precision: {compute: bf16, grads: bf16}}\n";
+  for (const char* flag : {"", " --precision bf16"}) {
+    const ProgramRun run = stepcast("check --json " + file + flag);
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto json = nlohmann::json::parse(run.out);
+    std::string grads;
+    for (const auto& entry : json["config"]) {
+      if (entry["field"] == "training.precision.grads") grads = entry["value"];
+    }
+    EXPECT_EQ(grads, "bf16") << flag;
+  }
+  std::filesystem::remove(file);
 }
 
 TEST(Precision, IsPricedButNotRun) {
