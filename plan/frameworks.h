@@ -45,7 +45,7 @@ struct FrameworkPreset {
   bool interleaved = true;                        // has virtual stages
   std::string_view cp_comms = " p2p allgather ";  // the cp_comm_type there are
   bool shares_kv_heads = false;                   // among tp ranks, where tp is a multiple of their number
-  bool overlaps_tp_chunks = false;                // sends rows over tp in chunks beside the matmuls
+  bool has_user_buffers = false;                  // tp communication beside matmuls, by Transformer Engine
   bool shards_whole_sequences = false;   // sequence parallelism splits every sequence, not the tokens of a microbatch
   bool bounds_positions = false;         // refuses sequences above max_position_embeddings
   std::string_view batch_relation = {};  // how it states a batch, where a batch does not divide

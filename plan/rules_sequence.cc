@@ -83,9 +83,14 @@ void check_tensor_overlap(RuleContext& c) {
   if (!c.plan.overlap_tp_comm) return;
   const char* const field = "plan.overlap.tp_comm";
   const std::int32_t domain = c.scenario.cluster.node.devices_without_network();
-  if (!c.preset.overlaps_tp_chunks) {
-    c.violate(field, "tp_comm is lowered as Transformer Engine does it, in chunks that travel beside matmuls",
+  if (!c.preset.has_user_buffers) {
+    c.violate(field, "tp_comm is lowered as Transformer Engine's user buffers, which this framework does not have",
               {"tp_comm: false", "framework: megatron-core"}, ErrorKind::kUnsupported);
+  }
+  if (!c.plan.overlap_tp_input_grad) {
+    c.violate("plan.overlap.tp_input_grad",
+              "tp_comm reduces input gradients beside weight gradients (qkv_wgrad, fc1_wgrad); tp_input_grad is off",
+              {"tp_input_grad: true", "tp_comm: false"});
   }
   if (c.plan.tp == 1) {
     c.violate(field, "tp_comm needs sequence parallelism, which needs tp > 1; tp is 1", {"tp_comm: false", "tp 2"});
@@ -101,16 +106,15 @@ void check_tensor_overlap(RuleContext& c) {
 
 // A pipeline cuts the product's columns.
 void check_pipelines(RuleContext& c) {
-  constexpr std::int64_t kMostSplits = 64;
   if (!c.plan.overlap_tp_comm) return;
   for (const OverlappedMatmul matmul : {OverlappedMatmul::kProjForward, OverlappedMatmul::kFc2Forward}) {
     const UserBuffer& buffer = c.plan.user_buffers.of(matmul);
     const std::int64_t hidden = c.scenario.model.hidden;
     if (buffer.method != OverlapMethod::kPipeline || hidden % buffer.splits == 0) continue;
-    c.violate("plan.overlap.tp_comm_cfg",
+    c.violate("plan.overlap.tp_comm_cfg." + std::string(to_string(matmul)) + ".num_splits",
               std::string(to_string(matmul)) + ": num_splits " + text_of(buffer.splits) +
                   " does not divide hidden_size " + text_of(hidden),
-              {"num_splits " + list_of(divisors(hidden, kMostSplits)), "method: ring_exchange"});
+              {"num_splits " + list_of(divisors(hidden, kMostUserBufferSplits)), "method: ring_exchange"});
   }
 }
 

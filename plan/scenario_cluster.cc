@@ -118,7 +118,7 @@ void record_node(Recorder& show, const topology::NodeSpec& node) {
   show.count("gpus_per_node", node.devices);
   show.quantity("scale_up.bandwidth", node.scale_up.bandwidth.value, Dimension::kByteRate);
   show.count("scale_up.domain", node.scale_up.domain, "derived: gpus_per_node");
-  show.text("scale_up.sharp", node.scale_up.in_switch_reduction ? "true" : "false");
+  show.text("scale_up.sharp", bool_text(node.scale_up.in_switch_reduction));
   for (const char* key : {"host.pcie", "host.c2c", "host.nvme", "host.dram"}) show.given(key);
   if (node.nic.rate.value <= 0) return;
   show.quantity("nic.rate", node.nic.rate.value, Dimension::kByteRate);

@@ -38,6 +38,9 @@ struct ScenarioDraft {
                ErrorKind kind = ErrorKind::kInput);
 };
 
+// As a value is written: true, false.
+inline std::string bool_text(bool value) { return value ? "true" : "false"; }
+
 // What the model is trained as: config file, overrides or the inline struct (scenario_model.cc). Padding comes later.
 void resolve_model(ScenarioDraft& draft);
 // Lays the cluster's keys over those of its base, before the tree is bound; then what they come to

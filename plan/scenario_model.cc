@@ -113,8 +113,7 @@ void record_kind(ScenarioDraft& draft) {
   if (given.has_position_embedding_type()) {
     draft.record("model.position_embedding_type", given.position_embedding_type(), "");
   }
-  if (given.has_add_bias_linear())
-    draft.record("model.add_bias_linear", given.add_bias_linear() ? "true" : "false", "");
+  if (given.has_add_bias_linear()) draft.record("model.add_bias_linear", bool_text(given.add_bias_linear()), "");
 }
 
 void record_shape(ScenarioDraft& draft, const std::string& source) {
@@ -130,7 +129,7 @@ void record_shape(ScenarioDraft& draft, const std::string& source) {
   integer("head_dim", a.head_dim);
   integer("vocab_size", a.vocab);
   integer("max_position_embeddings", a.max_positions);
-  draft.record("model.tie_word_embeddings", a.tied_embeddings ? "true" : "false", source);
+  draft.record("model.tie_word_embeddings", bool_text(a.tied_embeddings), source);
   draft.record("model.rms_norm_eps", config::number_text(a.norm_eps), source);
   draft.record("model.rope_theta", config::number_text(a.rope_theta), source);
   record_kind(draft);

@@ -16,8 +16,6 @@
 namespace stepcast::plan {
 namespace {
 
-std::string bool_text(bool value) { return value ? "true" : "false"; }
-
 std::string precision_word(program::DType type) {
   return type == program::DType::kF32 ? "fp32" : type == program::DType::kF16 ? "fp16" : "bf16";
 }

@@ -87,8 +87,7 @@ void resolve_precision(ScenarioDraft& draft) {
     draft.record("training.precision.fp8_recipe", recipe,
                  compute == "fp8" ? std::string(preset_of(draft.read.scenario.framework).name) + " default"
                                   : "derived: compute");
-    draft.record("training.precision.first_last_layers_bf16", training.first_last_layers_bf16 ? "true" : "false",
-                 "default");
+    draft.record("training.precision.first_last_layers_bf16", bool_text(training.first_last_layers_bf16), "default");
   } else if (given.first_last_layers_bf16()) {
     draft.refuse("training.precision.first_last_layers_bf16", "there is no fp8 or fp4 to except layers from",
                  {"compute: fp8"});

@@ -14,6 +14,11 @@ std::string_view to_string(OverlappedMatmul matmul) {
   return kNames[static_cast<std::size_t>(matmul)];
 }
 
+bool is_reduce_scatter(OverlappedMatmul matmul) {
+  using enum OverlappedMatmul;
+  return matmul == kProjForward || matmul == kFc2Forward || matmul == kQkvWeightGrad || matmul == kFc1WeightGrad;
+}
+
 UserBuffer default_user_buffer(OverlappedMatmul matmul) {
   constexpr std::int32_t kRingMultiprocessors = 1;
   switch (matmul) {

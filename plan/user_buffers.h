@@ -1,7 +1,9 @@
 // How Transformer Engine hides tensor-parallel communication behind each matmul of a layer (plan.overlap.tp_comm;
 // Megatron-LM's --tp-comm-overlap), and what that costs the matmul. Defaults: get_default_config of initialize_ub,
-// transformer_engine/pytorch/module/base.py (v2.2); in place of them a file of --tp-comm-overlap-cfg, here
-// plan.overlap.tp_comm_cfg, with the same names and keys.
+// transformer_engine/pytorch/module/base.py (v2.2), which the entries of a file of --tp-comm-overlap-cfg update key by
+// key (ub_cfg.update), also where they name another method. That file is plan.overlap.tp_comm_cfg here, with the same
+// names and keys; of the keys cga_size and the streams' priorities change nothing that is priced, and aggregate,
+// use_ce, atomic_gemm, pipeline_rs_overlap_first_gemm and a pipeline's fp8_buf are known at their defaults alone.
 //
 //   qkv_fprop, fc1_fprop, proj_dgrad, fc2_dgrad   ring_exchange of the gathered operand: copies by copy engines, one
 //                                                 chunk a rank; the matmuls have all multiprocessors
@@ -37,6 +39,11 @@ std::string_view to_string(OverlappedMatmul matmul);  // qkv_fprop
 
 // Of the last block of a pipeline, when no matmul runs beside it (UB_MAX_SM).
 inline constexpr std::int32_t kMostUserBufferMultiprocessors = 32;
+// Blocks of a pipeline that the schema admits; its streams take turns.
+inline constexpr std::int64_t kMostUserBufferSplits = 64;
+
+// What it moves beside the matmul: rows that are gathered, else sums that are scattered (is_reduce_scatter).
+bool is_reduce_scatter(OverlappedMatmul matmul);
 
 struct UserBuffer {
   OverlapMethod method = OverlapMethod::kBulk;

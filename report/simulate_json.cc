@@ -111,6 +111,7 @@ Json memory_json(const SimulationReport& r) {
            {{"fragmentation_bytes", r.memory.reserved_bytes - r.memory.allocated_bytes},
             {"context_bytes", r.memory.context_bytes},
             {"workspace_bytes", r.memory.workspace_bytes},
+            {"user_buffer_bytes", r.memory.user_buffer_bytes},
             {"communicator_bytes", r.memory.communicator_bytes}}},
           {"capacity_bytes", r.memory.capacity_bytes},
           {"verdict", to_string(r.memory.verdict)},

@@ -238,12 +238,12 @@ std::string gradients_line(const MemoryReport& m) {
 // Nothing where the device holds tensors alone.
 std::string device_line(const MemoryReport& m) {
   if (m.device_bytes == m.allocated_bytes) return "";
-  return wrapped(
-      "device", kLabelWidth,
-      fmt::format("~{} of {}: allocated {}, fragmentation {} ({}), context {}, workspaces {}, NCCL buffers {}",
-                  memory_text(m.device_bytes), memory_text(m.capacity_bytes), memory_text(m.allocated_bytes),
-                  memory_text(m.reserved_bytes - m.allocated_bytes), percent(m.fragmentation),
-                  memory_text(m.context_bytes), memory_text(m.workspace_bytes), memory_text(m.communicator_bytes)));
+  std::string parts = fmt::format(
+      "~{} of {}: allocated {}, fragmentation {} ({}), context {}, workspaces {}", memory_text(m.device_bytes),
+      memory_text(m.capacity_bytes), memory_text(m.allocated_bytes), memory_text(m.reserved_bytes - m.allocated_bytes),
+      percent(m.fragmentation), memory_text(m.context_bytes), memory_text(m.workspace_bytes));
+  if (m.user_buffer_bytes > 0) parts += ", user buffers " + memory_text(m.user_buffer_bytes);
+  return wrapped("device", kLabelWidth, parts + ", NCCL buffers " + memory_text(m.communicator_bytes));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "plan/user_buffer_memory.h"
 #include "report/simulation_parts.h"
 #include "sim/cost/device_memory.h"
 
@@ -129,12 +130,14 @@ void fill_memory(SimulationReport& r, const SimulationInputs& in) {
   if (device.kind == topology::DeviceKind::kGpu) {
     m.fragmentation = fragmentation_of(in.scenario.allocator);
     m.communicator_bytes = communicator_total(in, worst->representative);
+    m.user_buffer_bytes = plan::user_buffer_bytes(in.scenario);
   }
   m.reserved_bytes =
       m.allocated_bytes + static_cast<std::int64_t>(m.fragmentation * static_cast<double>(m.allocated_bytes));
   m.context_bytes = sim::context_bytes(device).count;
-  m.workspace_bytes = sim::workspace_bytes(device).count;
-  m.device_bytes = m.reserved_bytes + m.context_bytes + m.workspace_bytes + m.communicator_bytes;
+  const bool user_buffers = in.scenario.plan.overlap_tp_comm;
+  m.workspace_bytes = sim::workspace_bytes(device, user_buffers ? sim::kUserBufferStreams : 1).count;
+  m.device_bytes = m.reserved_bytes + m.context_bytes + m.workspace_bytes + m.user_buffer_bytes + m.communicator_bytes;
   m.verdict = verdict_of(m, in.scenario);
   m.peak_stage = stage_of(in.scenario, worst->representative.value);
   if (worst->lifetimes.peak_op < resolution.op_count()) {

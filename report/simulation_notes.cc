@@ -46,7 +46,8 @@ std::vector<std::string> assumptions_of(const SimulationInputs& in) {
   if (in.scenario.plan.overlap_tp_comm) {
     assumptions.emplace_back(
         "tp_comm: as Transformer Engine's user buffers; ring exchange by copy engines, chunks multiplied one after "
-        "another; kernels that communicate move a multiprocessor's share of what NCCL's rings do");
+        "another; kernels that communicate move a multiprocessor's share of what NCCL's rings do; beside the tensors a "
+        "buffer for each of ten matmuls");
   }
   if (in.contention) {
     assumptions.emplace_back(

@@ -72,8 +72,9 @@ struct MemoryReport {
   std::int64_t reserved_bytes = 0;   // allocated and fragmentation
   std::int64_t context_bytes = 0;
   std::int64_t workspace_bytes = 0;
+  std::int64_t user_buffer_bytes = 0;
   std::int64_t communicator_bytes = 0;
-  std::int64_t device_bytes = 0;    // reserved, context, workspace and communicators: what the verdict is about
+  std::int64_t device_bytes = 0;    // reserved and all of the above: what the verdict is about
   std::int64_t capacity_bytes = 0;  // what the driver reports, a little below the nominal size
   Verdict verdict = Verdict::kFits;
   std::int32_t peak_stage = 0;

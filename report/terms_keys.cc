@@ -82,13 +82,17 @@ constexpr Term kKeys[] = {
      "Megatron-LM --overlap-param-gather"},
     {"tp_comm", "plan.overlap.tp_comm, tp_comm_overlap, tp-comm-overlap, ub",
      "Tensor-parallel gathers and reductions beside the matmuls that need or make what they move, by Transformer "
-     "Engine's user buffers: ring exchange by copy engines, pipelines of reduce-scatters, bulk.",
-     "", "plan/user_buffers.h; Transformer Engine, initialize_ub; Megatron-LM --tp-comm-overlap"},
+     "Engine's user buffers: ring exchange by copy engines, pipelines of reduce-scatters, bulk. Each matmul has a "
+     "buffer that the device holds all along (device).",
+     "buffer = tokens x hidden x element; scattered by ring exchange x (2 tp - 1) / tp",
+     "plan/user_buffers.h; Transformer Engine, initialize_ub; Megatron-LM --tp-comm-overlap"},
     {"tp_comm_cfg",
      "qkv_fprop, qkv_dgrad, qkv_wgrad, proj_fprop, proj_dgrad, fc1_fprop, fc1_dgrad, fc1_wgrad, "
-     "fc2_fprop, fc2_dgrad, num_sm, set_sm_margin, num_splits, ring_exchange, bulk, method",
+     "fc2_fprop, fc2_dgrad, num_sm, set_sm_margin, num_splits, ring_exchange, bulk, method, cga_size, comm_priority, "
+     "gemm_priority, fp8_buf, is_reduce_scatter",
      "Of each matmul that tp_comm overlaps: the method, the multiprocessors of the kernel that communicates (num_sm), "
-     "whether the matmul leaves them free (set_sm_margin), and the blocks of a pipeline (num_splits).",
+     "whether the matmul leaves them free (set_sm_margin), and the blocks of a pipeline (num_splits). cga_size and "
+     "priorities change nothing that is priced; other keys are known at their defaults alone.",
      "matmul time x SMs / (SMs - num_sm) with set_sm_margin", "plan/user_buffers.h; Megatron-LM --tp-comm-overlap-cfg"},
     {"tp_input_grad", "",
      "Reductions of input gradients over tp run beside weight gradients; false: the weight gradient waits.", "",

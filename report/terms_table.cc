@@ -180,8 +180,10 @@ constexpr Term kTerms[] = {
      "peak = max over issue positions of the sum of live buffers", "program/lifetimes.h"},
     {"device", "reserved, fragmentation, context, workspaces, NCCL buffers",
      "What a process holds of its device: its tensors, an allocator's share for fragmentation (5 %; 12 % with "
-     "stack.allocator default), context, workspaces and communicators' buffers. All but the tensors are estimates.",
-     "reserved = allocated x (1 + fragmentation); device = reserved + the rest", "sim/cost/device_memory.h"},
+     "stack.allocator default), context, workspaces and communicators' buffers; with tp_comm a user buffer for each of "
+     "ten matmuls and three workspaces. All but the tensors are estimates.",
+     "reserved = allocated x (1 + fragmentation); device = reserved + the rest",
+     "sim/cost/device_memory.h; plan/user_buffer_memory.h"},
     {"weights", "", "Parameters in the compute type, gathered ones included.", "", "program/program.h"},
     {"grads", "gradients, unsharded_gradients, gradient_ring, main_gradients, placeholder",
      "Gradients: the sum over microbatches, in the type they are accumulated in, and what stands beside it: whole ones "

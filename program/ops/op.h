@@ -241,9 +241,9 @@ struct Attributes {
   std::int64_t batch = 1;  // sequences interleaved in the token rows
   std::int64_t count = 0;  // token_load: microbatch; broadcast: root member; sum_squares, all_reduce: parts; shares:
                            // steps back; own_group: members that share; see the kind
-  // What pricing is told about kernels that run beside each other, below zero: nothing. Of communication: the
-  // multiprocessors it runs on, in place of those that the library takes; 0: on copy engines. Of a matmul: those it
-  // leaves to communication.
+  // What pricing is told about kernels that run beside each other; -1: nothing. Of communication: the multiprocessors
+  // it runs on, in place of those that the library takes; of messages 0: copy engines, which hold none. Of a matmul:
+  // those it leaves to communication.
   std::int32_t multiprocessors = -1;
   std::int64_t microbatches = 0;  // token_load, dropout: microbatches per data-parallel rank
   std::int64_t vocab = 0;         // token_load: tokens are below it

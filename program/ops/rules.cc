@@ -26,8 +26,11 @@ void check_parts(OperandRules& r) {
 
 void check_multiprocessors(OperandRules& r) {
   const Op& op = r.op();
-  r.require(op.attributes.multiprocessors < 0 || op.kind == OpKind::kMatmul || is_communication(op.kind),
+  const std::int32_t given = op.attributes.multiprocessors;
+  r.require(given >= -1, "multiprocessors below -1, which says nothing of them");
+  r.require(given < 0 || op.kind == OpKind::kMatmul || is_communication(op.kind),
             "has multiprocessors, which are for matmuls and communication");
+  r.require(given != 0 || !is_collective(op.kind), "0 multiprocessors, which is for messages: on copy engines");
 }
 
 void check_common(OperandRules& r, std::span<const TensorType> types) {

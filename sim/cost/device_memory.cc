@@ -47,7 +47,7 @@ Bytes communicator_bytes(const CommunicatorUse& use) {
       return Bytes(use.channels * sides * log2_ceiling(use.domains * use.domain_peers) * kConnection);
     case Algorithm::kP2p:
       return Bytes(use.channels * sides * 2 * kConnection);
-    case Algorithm::kUserBuffers:  // tensors of the Program
+    case Algorithm::kUserBuffers:  // registered buffers: plan/user_buffer_memory.h
     case Algorithm::kCopyEngines:
     case Algorithm::kNone:
       break;
@@ -59,10 +59,10 @@ Bytes context_bytes(const topology::DeviceSpec& device) {
   return Bytes(device.kind == topology::DeviceKind::kGpu ? kContext : 0);
 }
 
-Bytes workspace_bytes(const topology::DeviceSpec& device) {
+Bytes workspace_bytes(const topology::DeviceSpec& device, std::int64_t streams) {
   if (device.kind != topology::DeviceKind::kGpu) return Bytes();
   const bool before_hopper = device.architecture == "sm80";
-  return Bytes((before_hopper ? 4 : 32) * kMiB);
+  return Bytes(streams * (before_hopper ? 4 : 32) * kMiB);
 }
 
 }  // namespace stepcast::sim

@@ -1,5 +1,6 @@
 // What a process holds of its device's memory beside the tensors: its context, libraries' workspaces and NCCL's
-// buffers. Estimates from what these allocate by default, not measurements of one job.
+// buffers. What user buffers hold follows from the plan: plan/user_buffer_memory.h. Estimates from what these allocate
+// by default, not measurements of one job.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,13 @@ struct CommunicatorUse {
 Bytes communicator_bytes(const CommunicatorUse& use);
 
 // Of the process: its context with the loaded kernels, 0.47 GiB by lazy loading (reference figure for torch 2.1), and
-// cuBLAS' workspace (NVIDIA cuBLAS, "cublasSetWorkspace": 32 MiB from Hopper on, 4 MiB before). None on a CPU.
+// `streams` workspaces of cuBLAS (NVIDIA cuBLAS, "cublasSetWorkspace": 32 MiB from Hopper on, 4 MiB before): one for
+// each stream on which matmuls run at once. None on a CPU.
 Bytes context_bytes(const topology::DeviceSpec& device);
-Bytes workspace_bytes(const topology::DeviceSpec& device);
+Bytes workspace_bytes(const topology::DeviceSpec& device, std::int64_t streams);
+
+// On which Transformer Engine multiplies chunks beside user buffers (_NUM_MAX_UB_STREAMS of
+// transformer_engine/pytorch/module/base.py, whose initialize_ub repeats the workspace as often).
+inline constexpr std::int64_t kUserBufferStreams = 3;
 
 }  // namespace stepcast::sim

@@ -197,6 +197,11 @@ TEST(Simulate, SaysWhatADeviceHolds) {
   EXPECT_EQ(memory["device_bytes"].get<std::int64_t>(),
             memory["reserved_bytes"].get<std::int64_t>() + parts["context_bytes"].get<std::int64_t>() +
                 parts["workspace_bytes"].get<std::int64_t>() + parts["communicator_bytes"].get<std::int64_t>());
+  EXPECT_EQ(parts["user_buffer_bytes"], 0);
+  const ProgramRun overlapped = stepcast("simulate --json " + kEight + " --set plan.overlap.tp_comm=true");
+  EXPECT_GT(nlohmann::json::parse(overlapped.out)["memory"]["device_parts"]["user_buffer_bytes"], 0);
+  const std::string screen = stepcast("simulate " + kEight + " --set plan.overlap.tp_comm=true").out;
+  EXPECT_NE(screen.find("user buffers "), std::string::npos) << screen;
 }
 
 TEST(Simulate, TakesACalibrationPathOfTheCommandLineFromTheCurrentFolder) {

@@ -21,6 +21,16 @@ plan:
   pp: 2
 )";
 
+// For recipes of 8- and 4-bit matmuls, with tensor-parallel communication beside them.
+inline constexpr const char* kQuantisedOverlap = R"(framework: megatron-core
+model: {num_hidden_layers: 2, hidden_size: 1024, intermediate_size: 2048, num_attention_heads: 8,
+        num_key_value_heads: 8, vocab_size: 1024}
+cluster: hgx-b200
+gpus: 2
+training: {sequence_length: 512, global_batch_size: 1}
+plan: {tp: 2, overlap: {tp_comm: true}}
+)";
+
 inline ReadScenario read_text(const std::string& text, const std::vector<std::string>& settings = {}) {
   const ScratchFolder folder;
   config::ScenarioSource source;

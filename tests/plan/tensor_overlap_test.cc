@@ -1,5 +1,5 @@
-// plan.overlap.tp_comm: the chunks in their order, the bytes they move against those of the collectives they replace,
-// and the rules.
+// plan.overlap.tp_comm: the chunks and blocks in their order, and what they move and compute against the collectives
+// they replace. Settings and rules: user_buffers_test.cc.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ using program::OpKind;
 using program::Stream;
 using testing::TinyPlan;
 
-program::Program lowered(bool chunks, std::int32_t tp = 4, bool ring_scatter = false) {
-  TinyPlan plan{.name = "tp", .tp = tp, .sequence_parallel = true, .tp_comm = chunks};
+program::Program lowered(bool tp_comm, std::int32_t tp = 4, bool ring_scatter = false) {
+  TinyPlan plan{.name = "tp", .tp = tp, .sequence_parallel = true, .tp_comm = tp_comm};
   plan.tp_ring_scatter = ring_scatter;
   return lower(testing::make_scenario({}, plan));
 }
@@ -170,92 +170,60 @@ TEST(TensorOverlap, MovesAndComputesAsMuchAsTheCollectives) {
   }
 }
 
-TEST(TensorOverlapRules, NeedSequenceParallelism) {
-  const auto problem = [](std::vector<std::string> settings) {
-    settings.emplace_back("plan.overlap.tp_comm=true");
-    const std::vector<Problem> problems = problems_of(kTiny, settings);
-    return problems.size() == 1 ? problems[0] : Problem{ErrorKind::kExecution, std::to_string(problems.size()), {}, {}};
-  };
-  EXPECT_EQ(exit_code_of(kTiny, {"plan.overlap.tp_comm=true"}), 0);  // tp 2: sequence parallelism by default
-  const Problem off = problem({"plan.sequence_parallel=false"});
-  EXPECT_EQ(off.message, "plain: tp_comm needs sequence parallelism, which is off");
-  EXPECT_EQ(off.where.field, "plan.overlap.tp_comm");
-  EXPECT_EQ(off.kind, ErrorKind::kInput);
-  EXPECT_EQ(problem({"plan.tp=1"}).message, "plain: tp_comm needs sequence parallelism, which needs tp > 1; tp is 1");
+// Two layers and one microbatch over two ranks. H100 multiplies along the last extent alone, so that it transposes.
+program::Program lowered_by(const std::string& recipe, const std::string& cluster, bool tp_comm) {
+  const std::string precision = recipe == "nvfp4" ? recipe : "{compute: fp8, fp8_recipe: " + recipe + "}";
+  ReadScenario read =
+      read_text(kQuantisedOverlap, {"training.precision=" + precision, "cluster=" + cluster,
+                                    std::string("plan.overlap.tp_comm=") + (tp_comm ? "true" : "false")});
+  throw_if_violated(read);
+  return program::CheckedProgram(lower(read.scenario)).program();
 }
 
-constexpr const char* kOn = "plan.overlap.tp_comm=true";
+struct RecipeCase {
+  const char* recipe;
+  const char* cluster;
+};
 
-constexpr const char* kQuantised = R"(framework: megatron-core
-model: {num_hidden_layers: 2, hidden_size: 1024, intermediate_size: 2048, num_attention_heads: 8,
-        num_key_value_heads: 8, vocab_size: 1024}
-cluster: hgx-b200
-gpus: 2
-training: {sequence_length: 512, global_batch_size: 1}
-plan: {tp: 2, overlap: {tp_comm: true}}
-)";
+constexpr RecipeCase kRecipeCases[] = {
+    {"delayed", "hgx-b200"},   {"delayed", "hgx-h100"},   {"tensorwise", "hgx-b200"}, {"tensorwise", "hgx-h100"},
+    {"blockwise", "hgx-b200"}, {"blockwise", "hgx-h100"}, {"mxfp8", "hgx-b200"},      {"nvfp4", "hgx-b200"}};
 
 // What is gathered travels quantised, as without chunks: products, which are sums of both ranks' parts, in bf16.
 TEST(TensorOverlap, CarriesWhatQuantisedMatmulsRead) {
-  for (const char* const recipe : {"delayed", "tensorwise", "mxfp8", "nvfp4"}) {
-    const std::string precision =
-        recipe == std::string("nvfp4") ? "nvfp4" : "{compute: fp8, fp8_recipe: " + std::string(recipe) + "}";
-    ReadScenario read = read_text(kQuantised, {"training.precision=" + precision});
-    throw_if_violated(read);
-    const program::CheckedProgram checked(lower(read.scenario));
+  for (const RecipeCase& c : kRecipeCases) {
+    const std::string name = std::string(c.recipe) + " " + c.cluster;
+    const program::Program p = lowered_by(c.recipe, c.cluster, true);
     std::int64_t exchanges = 0;
-    for (const program::Segment& s : checked.program().segments) {
+    for (const program::Segment& s : p.segments) {
       for (const Op& op : s.ops) {
         if (op.kind != OpKind::kExchange) continue;
         ++exchanges;
-        EXPECT_TRUE(program::is_quantised(s.type_of(op.operands[0]).dtype)) << recipe << " " << s.label << op.name;
+        EXPECT_TRUE(program::is_quantised(s.type_of(op.operands[0]).dtype)) << name << " " << s.label << op.name;
       }
     }
-    EXPECT_EQ(exchanges, 4) << recipe;  // one chunk each of qkv, gate_up, out and down
+    EXPECT_EQ(exchanges, 4) << name;  // one chunk each of qkv, gate_up, out and down
+    const Totals whole = totals_of(lowered_by(c.recipe, c.cluster, false), 2);
+    const Totals chunks = totals_of(p, 2);
+    EXPECT_EQ(chunks.flops, whole.flops) << name;
+    EXPECT_EQ(chunks.tp_bytes, whole.tp_bytes) << name;
+    EXPECT_EQ(chunks.messages, 2 * 4) << name;
   }
 }
 
-TEST(TensorOverlapRules, TakeTransformerEnginesSettingsByMatmul) {
-  const ReadScenario read = read_tiny(
-      {kOn,
-       "plan.overlap.tp_comm_cfg={proj_fprop: {num_sm: 24, num_splits: 2}, fc1_wgrad: {set_sm_margin: false}, "
-       "fc2_fprop: {method: ring_exchange}}"});
-  const UserBuffers& buffers = read.scenario.plan.user_buffers;
-  EXPECT_EQ(buffers.of(OverlappedMatmul::kProjForward), (UserBuffer{OverlapMethod::kPipeline, 24, true, 2}));
-  EXPECT_EQ(buffers.of(OverlappedMatmul::kFc1WeightGrad), (UserBuffer{OverlapMethod::kBulk, 16, false, 4}));
-  EXPECT_EQ(buffers.of(OverlappedMatmul::kFc2Forward), (UserBuffer{OverlapMethod::kRingExchange, 1, false, 4}));
-  EXPECT_EQ(buffers.of(OverlappedMatmul::kQkvForward), default_user_buffer(OverlappedMatmul::kQkvForward));
-  EXPECT_TRUE(read.warnings.empty());
-}
-
-TEST(TensorOverlapRules, WarnOfSettingsWithoutEffect) {
-  EXPECT_EQ(read_tiny({"plan.overlap.tp_comm_cfg={fc1_wgrad: {num_sm: 2}}"}).warnings,
-            (std::vector<std::string>{"plan.overlap.tp_comm_cfg has no effect without plan.overlap.tp_comm"}));
-  EXPECT_EQ(read_tiny({kOn, "plan.overlap.tp_comm_cfg={fc1_wgrad: {num_splits: 2}}"}).warnings,
-            (std::vector<std::string>{"plan.overlap.tp_comm_cfg.fc1_wgrad.num_splits has no effect with bulk"}));
-}
-
-// A gather cannot be a pipeline; kTiny's hidden size, 64, divides by 4 and not by 5.
-TEST(TensorOverlapRules, RefuseWhatTransformerEngineCannotDo) {
-  EXPECT_EQ(exit_code_of(kTiny, {kOn, "plan.overlap.tp_comm_cfg={qkv_fprop: {method: pipeline}}"}), 4);
-  EXPECT_EQ(exit_code_of(kTiny, {kOn, "plan.overlap.tp_comm_cfg={qkv_fprop: {num_sm: 33}}"}), 3);
-  const std::vector<Problem> problems =
-      problems_of(kTiny, {kOn, "plan.overlap.tp_comm_cfg={fc2_fprop: {num_splits: 5}}"});
-  ASSERT_EQ(problems.size(), 1U);
-  EXPECT_NE(problems[0].message.find("fc2_fprop: num_splits 5 does not divide hidden_size"), std::string::npos)
-      << problems[0].message;
-}
-
-TEST(TensorOverlapRules, AreThoseOfFrameworksThatSendChunks) {
-  const std::vector<std::string> on = {"plan.overlap.tp_comm=true", "plan.sequence_parallel=true"};
-  for (const char* framework : {"torchtitan", "nanotron", "deepspeed"}) {
-    std::vector<std::string> settings = on;
-    settings.push_back(std::string("framework=") + framework);
-    EXPECT_EQ(exit_code_of(kTiny, settings), 4) << framework;
-  }
-  std::vector<std::string> megatron = on;
-  megatron.emplace_back("framework=megatron-core");
-  EXPECT_EQ(exit_code_of(kTiny, megatron), 0);
+// A recipe that quantises by direction makes both copies before the ring; the one that the weight gradient reads is
+// gathered whole behind the ring's chunks, beside the last matmuls and what follows.
+TEST(TensorOverlap, GathersTheOtherDirectionBehindTheRing) {
+  const program::Program p = lowered_by("mxfp8", "hgx-b200", true);
+  EXPECT_EQ(lines_of(segment_with(p, program::Pass::kForward, "gate_up0")),
+            (std::vector<std::string>{"compute quantise_gate_up n rows kept", "compute own_chunk rows gathered0",
+                                      "tp gather1 gathered0 gathered1", "compute gate_up0 gathered0 w y0",
+                                      "compute gate_up1 gathered1 w y1"}));
+  EXPECT_EQ(lines_of(segment_with(p, program::Pass::kInputGrad, "down0")),
+            (std::vector<std::string>{"compute quantise_down dy own own_other", "compute own_chunk own rows0",
+                                      "tp gather1 rows0 rows1", "compute down0 rows0 w da0",
+                                      "compute down1 rows1 w da1", "tp gather_other own_other gathered"}));
+  EXPECT_EQ(multiprocessors(p, program::Pass::kInputGrad, "down0", "gather_other"), -1);  // NCCL's
 }
 
 }  // namespace

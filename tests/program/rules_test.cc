@@ -146,6 +146,10 @@ TEST(CheckOperands, RefusesAttributesThatDoNotFit) {
   EXPECT_FALSE(passes(OpKind::kAdd, [](SampleOp& s) { s.op.attributes.multiprocessors = 4; }));
   EXPECT_TRUE(passes(OpKind::kMatmul, [](SampleOp& s) { s.op.attributes.multiprocessors = 4; }));
   EXPECT_TRUE(passes(OpKind::kExchange, [](SampleOp& s) { s.op.attributes.multiprocessors = 0; }));
+  EXPECT_TRUE(passes(OpKind::kAllGather, [](SampleOp& s) { s.op.attributes.multiprocessors = 1; }));
+  EXPECT_FALSE(passes(OpKind::kAllGather, [](SampleOp& s) { s.op.attributes.multiprocessors = 0; }));
+  EXPECT_TRUE(passes(OpKind::kAllGather, [](SampleOp& s) { s.op.attributes.multiprocessors = -1; }));
+  EXPECT_FALSE(passes(OpKind::kMatmul, [](SampleOp& s) { s.op.attributes.multiprocessors = -2; }));
   EXPECT_FALSE(passes(OpKind::kTokenLoad, [](SampleOp& s) { s.op.attributes.count = 1; }));
   EXPECT_FALSE(passes(OpKind::kTokenLoad, [](SampleOp& s) { s.op.attributes.vocab = 0; }));
   EXPECT_FALSE(passes(OpKind::kAllReduce, [](SampleOp& s) { s.op.group.reset(); }));

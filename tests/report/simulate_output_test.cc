@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "tests/report/by_hand.h"
 
@@ -229,6 +230,34 @@ TEST(SimulateScreen, PutsTheVerdictFirstWithinTheColumns) {
   EXPECT_TRUE(oom.starts_with("OOM  stage 0 needs ")) << oom;
   std::istringstream lines(oom);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
+}
+
+// Words of a text that a screen may break into lines.
+std::string one_line(const std::string& screen) {
+  std::istringstream words(screen);
+  std::string line;
+  for (std::string word; words >> word;) line += word + " ";
+  return line;
+}
+
+// Names as plan/ gives them to buffers of gradients that are no sums; each stands alone, and is more than a hundredth.
+TEST(SimulateScreen, SaysWhyGradientsStandBesideTheirSum) {
+  const std::pair<const char*, const char*> reasons[] = {
+      {"unsharded_gradients*", "whole, until the step's reduction"},
+      {"gradient_ring*", "of the units that are being reduced, whole"},
+      {"bucket*", "of buckets that are not reduced yet, whole"},
+      {"main_gradients*", "their fp32 copies, which the optimizer reads"},
+      {"placeholder_*x*", "Transformer Engine's placeholders, never written"},
+      {"F.m*.L*.qkv.fresh", "of one matmul, not added yet"}};
+  for (const auto& [name, reason] : reasons) {
+    SimulationReport r = report_with(scenario());
+    r.memory.allocated_bytes = std::int64_t{100} << 30;
+    r.memory.other_gradients = {{name, program::MemoryClass::kGradients, 1, std::int64_t{2} << 30}};
+    const std::string screen = one_line(simulate_screen(r));
+    EXPECT_NE(screen.find(std::string(name) + " 2.0 GiB (" + reason + ")"), std::string::npos) << screen;
+    r.memory.other_gradients[0].bytes = std::int64_t{1} << 30;
+    EXPECT_EQ(simulate_screen(r).find(reason), std::string::npos) << name;
+  }
 }
 
 TEST(SimulateScreen, SaysWhyHfuMayLieBelowMfu) {

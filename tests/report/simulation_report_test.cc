@@ -114,6 +114,18 @@ TEST(SimulationReport, AddsWhatADeviceHoldsBesideTensors) {
   EXPECT_EQ(report_with(s).memory.verdict, Verdict::kOom);
 }
 
+// Ten user buffers of 16 tokens x 8 in bf16, 256 bytes each, and cuBLAS' workspace for three streams.
+TEST(SimulationReport, AddsUserBuffers) {
+  plan::Scenario s = scenario();
+  s.plan.overlap_tp_comm = true;
+  EXPECT_EQ(report_with(s).memory.device_bytes, 136);  // of a CPU nothing
+  s.cluster.node.device.kind = topology::DeviceKind::kGpu;
+  const SimulationReport r = report_with(s);
+  EXPECT_EQ(r.memory.user_buffer_bytes, 2560);
+  EXPECT_EQ(r.memory.workspace_bytes, std::int64_t{96} << 20);
+  EXPECT_EQ(r.memory.device_bytes, 142 + 2560 + (std::int64_t{481 + 96} << 20));
+}
+
 TEST(SimulationReport, MeasuresRoomInWhatTheDriverReports) {
   plan::Scenario s = scenario();
   s.cluster.node.device.memory_visible = Bytes(150);

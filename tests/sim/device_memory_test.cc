@@ -55,10 +55,11 @@ TEST(ContextMemory, IsOfGpusOnly) {
   topology::DeviceSpec cpu;
   cpu.kind = topology::DeviceKind::kCpu;
   EXPECT_EQ(context_bytes(cpu), Bytes());
-  EXPECT_EQ(workspace_bytes(cpu), Bytes());
+  EXPECT_EQ(workspace_bytes(cpu, 1), Bytes());
   topology::DeviceSpec hopper;
   hopper.architecture = "sm90";
-  EXPECT_EQ(workspace_bytes(hopper), Bytes(std::int64_t{32} << 20));
+  EXPECT_EQ(workspace_bytes(hopper, 1), Bytes(std::int64_t{32} << 20));
+  EXPECT_EQ(workspace_bytes(hopper, kUserBufferStreams), Bytes(std::int64_t{96} << 20));
   // 0.47 GiB.
   EXPECT_NEAR(static_cast<double>(context_bytes(hopper).count) / 0x1p30, 0.47, 0.001);
 }
