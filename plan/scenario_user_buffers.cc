@@ -141,7 +141,7 @@ class BufferResolver {
 void warn_of_ignored(ScenarioDraft& draft, const std::string& field, const std::set<std::string>& keys) {
   if (keys.empty()) return;
   const std::vector<std::string> words(keys.begin(), keys.end());
-  draft.read.warnings.push_back(field + ": " + config::join(words) + " change nothing that is priced");
+  draft.read.warnings.push_back(field + ": nothing that is priced depends on " + config::join(words));
 }
 
 }  // namespace

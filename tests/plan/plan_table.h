@@ -172,14 +172,14 @@ inline std::vector<TinyPlan> context_plans() {
   };
 }
 
-// Communication over tp in chunks beside the matmuls, under every way of splitting that meets it.
+// Communication over tp beside the matmuls, under every way of splitting that meets it.
 inline std::vector<TinyPlan> tensor_overlap_plans() {
-  const TinyPlan chunks{.name = "tp_comm", .tp = 2, .sequence_parallel = true, .tp_comm = true};
+  const TinyPlan overlapped{.name = "tp_comm", .tp = 2, .sequence_parallel = true, .tp_comm = true};
   const Recompute full{RecomputeKind::kFull, false, false, false};
   const Recompute all_modules{RecomputeKind::kSelective, true, true, true};
   std::vector<TinyPlan> table;
   const auto add = [&](const char* split, auto change) {
-    TinyPlan p = chunks;
+    TinyPlan p = overlapped;
     p.name += split;
     change(p);
     table.push_back(std::move(p));
