@@ -16,9 +16,9 @@ class Reference {
   // Lowers `scenario` to one rank; memory is allocated at the first step.
   explicit Reference(const plan::Scenario& scenario);
 
-  // Executes the reference's next step and compares with the step that `executor` has just executed for `plan`.
-  // Fills the step's reference loss and gradient error.
-  void compare_step(const program::CheckedProgram& plan, const exec::Executor& executor, report::RunStep& step);
+  // Executes the reference's next step and compares with a step of the plan and its gradients. Fills the step's
+  // reference loss and gradient error.
+  void compare_step(const report::Gradients& gradients, report::RunStep& step);
 
   const report::ReferenceComparison& comparison() const { return comparison_; }
   const program::CheckedProgram& program() const { return *program_; }

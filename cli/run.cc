@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/pipeline.h"
+#include "cli/plan_run.h"
 #include "cli/reference.h"
 #include "cli/scenario_options.h"
 #include "exec/executor.h"
@@ -28,7 +30,7 @@ namespace {
 struct RunOptions {
   ScenarioOptions scenario;
   std::string backend;
-  std::string ranks_as = "threads";
+  std::string ranks_as;  // empty: as the launcher has it
   int steps = 5;
   std::optional<int> threads_per_rank;
   bool bind_cores = false;
@@ -51,10 +53,6 @@ when its ops or bytes differ from the simulation, 6 when a rank fails.)";
 void require_supported(const RunOptions& options) {
   if (options.backend == "cuda") {
     throw Error(ErrorKind::kUnsupported, "--backend cuda is known, not supported yet", {}, {"--backend cpu"});
-  }
-  if (options.ranks_as == "processes") {
-    throw Error(ErrorKind::kUnsupported, "--ranks-as processes is known, not supported yet", {},
-                {"--ranks-as threads"});
   }
 }
 
@@ -97,13 +95,15 @@ report::EngineChecks checks_of(const Prepared& prepared, const config::ScenarioS
   return report::check_engines(measured, sim::to_trace(prediction, *prepared.program));
 }
 
-void execute_steps(const RunOptions& options, const Prepared& prepared, exec::Executor& executor, Reference* reference,
-                   report::RunReport& result) {
+void execute_steps(const RunOptions& options, PlanRun& plan, Reference* reference, report::RunReport& result) {
   for (int i = 0; i < options.steps; ++i) {
     throw_if_interrupted();
-    const exec::StepResult measured = executor.run_step();
+    const exec::StepResult measured = plan.step();
     report::RunStep step{.step_time_s = measured.time.seconds(), .loss = measured.loss};
-    if (reference != nullptr) reference->compare_step(*prepared.program, executor, step);
+    if (options.reference) {
+      const report::Gradients gradients = plan.gradients();
+      if (reference != nullptr) reference->compare_step(gradients, step);
+    }
     result.steps.push_back(step);
   }
   throw_if_interrupted();
@@ -118,44 +118,87 @@ exec::ExecOptions exec_options(const RunOptions& options, const Launch& launch) 
   return result;
 }
 
-int run(const RunOptions& options, const Launch& launch) {
-  require_supported(options);
-  if (options.backend == "cpu" && launch.cpu_kernel_of == nullptr) become_rank_program(launch);
-  const config::ScenarioSource source = source_of(options.scenario);
-  require_outputs({options.trace}, source);
-  const Prepared prepared = prepare(source);
-  require_kernels(prepared.scenario());
-  std::optional<Reference> reference;
-  const double bytes = total_peak(*prepared.program);
-  require_memory(bytes);
-  if (options.reference) {
-    reference.emplace(prepared.scenario());
-    require_memory(bytes + total_peak(reference->program()));
-  }
-  exec::Executor executor(*prepared.program, exec_options(options, launch));
+void require_memory_for(const program::CheckedProgram& plan, const Reference* reference) {
+  require_memory(total_peak(plan) + (reference != nullptr ? total_peak(reference->program()) : 0));
+}
+
+report::RunReport begin_report(const RunOptions& options, const Prepared& prepared) {
   report::RunReport result;
   result.backend = options.backend;
-  result.threads_per_rank = executor.threads_per_rank();
+  result.ranks_as = options.ranks_as;
   result.scenario = prepared.scenario();
   result.cores = std::max(1U, std::thread::hardware_concurrency());
   result.fingerprint = prepared.program->fingerprint();
   result.warnings = prepared.read.warnings;
   result.trace_path = options.trace;
-  execute_steps(options, prepared, executor, reference ? &*reference : nullptr, result);
-  const trace::Trace& measured = executor.last_trace();
-  if (reference) result.reference = reference->comparison();
+  return result;
+}
+
+void judge(report::RunReport& result, const Prepared& prepared, const config::ScenarioSource& source,
+           const trace::Trace& measured) {
   result.checks = checks_of(prepared, source, measured);
   for (const trace::Track& track : measured.tracks)
     result.allocated_bytes = std::max(result.allocated_bytes, track.peak);
   using enum program::Stream;
   result.p2p_beside_compute = report::beside_compute(measured, {kSendNext, kRecvPrev, kSendPrev, kRecvNext});
   result.dp_beside_compute = report::beside_compute(measured, {kDp});
+}
+
+// All ranks, or with a world the one of this process.
+int run_ranks(const RunOptions& options, const Launch& launch, exec::World* world) {
+  const config::ScenarioSource source = source_of(options.scenario);
+  require_outputs({options.trace}, source);
+  const bool reports = world == nullptr || world->rank() == 0;
+  const Prepared prepared = reports ? prepare(source) : prepare_read(read_and_judge(source));
+  require_kernels(prepared.scenario());
+  std::optional<Reference> reference;
+  if (options.reference && reports) reference.emplace(prepared.scenario());
+  require_memory_for(*prepared.program, reference ? &*reference : nullptr);
+  PlanRun plan(*prepared.program, exec_options(options, launch), world);
+  report::RunReport result = begin_report(options, prepared);
+  result.threads_per_rank = plan.threads_per_rank();
+  execute_steps(options, plan, reference ? &*reference : nullptr, result);
+  const trace::Trace measured = plan.trace();
+  if (!reports) return 0;
+  if (reference) result.reference = reference->comparison();
+  judge(result, prepared, source, measured);
   if (!options.trace.empty()) {
     report::write_file_atomically(options.trace,
                                   report::to_perfetto(measured, report::labels_of(prepared.program->program())));
   }
   print(options.json ? report::run_json(result) : report::run_screen(result));
   return result.passes() ? 0 : static_cast<int>(ErrorKind::kSubject);
+}
+
+// One rank of a world: what ends it ends all.
+int run_process(const RunOptions& options, const Launch& launch) {
+  const std::unique_ptr<exec::World> world = launch.world();
+  try {
+    return run_ranks(options, launch, world.get());
+  } catch (const Error& error) {
+    // What all of them find is said once.
+    if (world->rank() == 0 || error.kind() == ErrorKind::kExecution) std::fprintf(stderr, "%s", error.what());
+    world->abort(error.exit_code());
+    return error.exit_code();
+  }
+}
+
+int run(RunOptions options, const Launch& launch) {
+  require_supported(options);
+  const std::string launcher = launcher_here();
+  if (!launcher.empty() && options.ranks_as == "threads") {
+    throw Error(ErrorKind::kUsage, "under " + launcher + " each process is a rank", {}, {"--ranks-as processes"});
+  }
+  if (options.ranks_as.empty()) options.ranks_as = launcher.empty() ? "threads" : "processes";
+  if (options.ranks_as == "threads") {
+    if (options.backend == "cpu" && launch.cpu_kernel_of == nullptr) become_rank_program(launch);
+    return run_ranks(options, launch, nullptr);
+  }
+  if (launch.world != nullptr) return run_process(options, launch);
+  if (!launcher.empty()) become_mpi_rank(launch);
+  const config::ScenarioSource source = source_of(options.scenario);
+  require_outputs({options.trace}, source);
+  return run_mpi_ranks(launch, static_cast<int>(prepare_read(read_and_judge(source)).scenario().gpus));
 }
 
 }  // namespace
@@ -167,7 +210,8 @@ Command run_command(CLI::App& parent, const Launch& launch) {
   app->add_option("--backend", options->backend, "cpu, reference; cuda is not supported yet")
       ->required()
       ->check(CLI::IsMember({"cpu", "reference", "cuda"}));
-  app->add_option("--ranks-as", options->ranks_as, "threads; processes is not supported yet")
+  app->add_option("--ranks-as", options->ranks_as,
+                  "threads, or processes under Open MPI (default: threads, processes under a launcher)")
       ->check(CLI::IsMember({"threads", "processes"}));
   app->add_option("--steps", options->steps, "steps to execute (default 5)")->check(CLI::Range(1, 1000000));
   app->add_option("--threads-per-rank", options->threads_per_rank,

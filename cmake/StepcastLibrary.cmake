@@ -32,10 +32,10 @@ function(stepcast_library name)
   endif()
 endfunction()
 
-# stepcast_test(NAME SOURCES a_test.cc ... DEPS lib ... [LABEL unit] [TIMEOUT 300]): the test binary NAME_test, run by
-# ctest as NAME; under a sanitizer it may take four times as long. All test binaries share one precompiled gtest header.
+# stepcast_test(NAME SOURCES a_test.cc ... DEPS lib ... [LABEL unit] [TIMEOUT 300] [RANKS n]): the test binary NAME_test, run by
+# ctest as NAME, with RANKS by so many processes of MPI; under a sanitizer it may take four times as long. All test binaries share one precompiled gtest header.
 function(stepcast_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;RANKS" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
   endif()
@@ -49,7 +49,11 @@ function(stepcast_test name)
   target_compile_definitions(${name}_test PRIVATE STEPCAST_SOURCE_DIR="${STEPCAST_ROOT}")
   target_precompile_headers(${name}_test REUSE_FROM stepcast_test_header)
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPS} GTest::gtest GTest::gtest_main)
-  add_test(NAME ${name} COMMAND ${name}_test)
+  if(ARG_RANKS)
+    add_test(NAME ${name} COMMAND ${STEPCAST_ROOT}/tests/mpi_run ${ARG_RANKS} $<TARGET_FILE:${name}_test>)
+  else()
+    add_test(NAME ${name} COMMAND ${name}_test)
+  endif()
   if(STEPCAST_SANITIZE)
     math(EXPR ARG_TIMEOUT "4 * ${ARG_TIMEOUT}")
   endif()

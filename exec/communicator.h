@@ -1,18 +1,14 @@
-// In-process communicators. The n-th op of (group, channel) on each member is one collective; the n-th send a to b
-// matches the n-th receive at b from a on (group, channel).
+// Communicators: where ops of different ranks meet. The n-th op of (group, channel) on each member is one collective;
+// the n-th send a to b matches the n-th receive at b from a on (group, channel).
 //
-// Arriving never blocks. Whoever arrives last checks that all agree, moves the bytes and reports to everyone's
-// Completion; the others hold still until then, so a member's buffers are touched only between its arrival and the
-// common end. Throws Error (kExecution), naming both ranks and ops, when partners disagree.
+// Arriving never blocks. A member's buffers are touched only between its arrival and the report to its Completion.
+// Throws Error (kExecution), naming both ranks and ops, when partners disagree; what finds that out later fails the
+// job.
 #pragma once
 
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 #include "exec/collective.h"
@@ -24,7 +20,7 @@ namespace stepcast::exec {
 
 // What communicators need to know of the job they serve.
 struct CommContext {
-  const Job& job;
+  Job& job;
   const std::optional<PacedLink>& link;
   // "rank 3 F.m0.L1.attn.reduce": who and what, for messages.
   std::function<std::string(program::RankId, std::uint32_t op)> op_name;
@@ -42,22 +38,18 @@ struct CollectiveArrival {
   std::shared_ptr<Completion> completion;
 };
 
+// The operands hold what the spec says that this member gives and takes: a CHECK.
+void check_sizes(const CollectiveArrival& arrival, std::size_t member);
+
+// "all_gather bf16 of 12 elements (4,4,4)".
+std::string spec_text(const CollectiveSpec& spec);
+
 class Communicator {
  public:
-  explicit Communicator(std::vector<program::RankId> members)
-      : members_(std::move(members)), arrivals_(members_.size()) {}
-
-  void arrive(std::size_t member, CollectiveArrival arrival, const CommContext& context);
+  virtual ~Communicator() = default;
+  virtual void arrive(std::size_t member, CollectiveArrival arrival, const CommContext& context) = 0;
   // Ranks the collective under way still waits for; none when no member has arrived.
-  std::vector<program::RankId> missing() const;
-
- private:
-  void perform(const CommContext& context);
-
-  const std::vector<program::RankId> members_;
-  mutable std::mutex mutex_;
-  std::size_t arrived_ = 0;
-  std::vector<std::optional<CollectiveArrival>> arrivals_;  // by member; kept while the last arriver performs
+  virtual std::vector<program::RankId> missing() const = 0;
 };
 
 // One side of a message.
@@ -73,32 +65,20 @@ struct MessageArrival {
 // Messages of one direction between two ranks on one channel.
 class MessageLink {
  public:
-  void send(MessageArrival arrival, const CommContext& context);
-  void receive(MessageArrival arrival, const CommContext& context);
-
- private:
-  void match(const MessageArrival& send, const MessageArrival& receive, const CommContext& context);
-
-  std::mutex mutex_;
-  std::deque<MessageArrival> sends_;
-  std::deque<MessageArrival> receives_;
+  virtual ~MessageLink() = default;
+  virtual void send(MessageArrival arrival, const CommContext& context) = 0;
+  virtual void receive(MessageArrival arrival, const CommContext& context) = 0;
 };
 
-// All communicators of a Program, made at load; lookups are safe from any thread.
+// All communicators of a Program that some ranks need; lookups are safe from any thread.
 class Communicators {
  public:
-  explicit Communicators(const program::Program& p);
-
-  Communicator& collective(program::GroupId group, program::Channel channel);
-  MessageLink& link(program::GroupId group, program::RankId from, program::RankId to, program::Channel channel);
-
- private:
-  void add(const program::Program& p, program::RankId rank, const program::Op& op);
-
-  std::map<std::tuple<program::GroupId, program::Channel>, std::unique_ptr<Communicator>> collectives_;
-  std::map<std::tuple<program::GroupId, program::RankId, program::RankId, program::Channel>,
-           std::unique_ptr<MessageLink>>
-      links_;
+  virtual ~Communicators() = default;
+  virtual Communicator& collective(program::GroupId group, program::Channel channel) = 0;
+  virtual MessageLink& link(program::GroupId group, program::RankId from, program::RankId to,
+                            program::Channel channel) = 0;
+  // Before a step: returns when all ranks of all processes have come so far.
+  virtual void meet() = 0;
 };
 
 }  // namespace stepcast::exec

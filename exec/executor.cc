@@ -14,6 +14,7 @@
 #include "exec/rank_placement.h"
 #include "exec/rank_run.h"
 #include "exec/shards.h"
+#include "exec/thread_communicator.h"
 
 namespace stepcast::exec {
 namespace {
@@ -53,8 +54,9 @@ struct Executor::State {
   const ExecOptions options;
   const RankPlacement placement;
   std::vector<LoadedProgram> loaded;              // by RankProgramId
-  std::vector<std::unique_ptr<RankState>> ranks;  // by RankId
-  mutable Communicators communicators;
+  std::vector<program::RankId> local;             // ranks that are executed here
+  std::vector<std::unique_ptr<RankState>> ranks;  // by RankId; null where another process executes it
+  std::shared_ptr<Communicators> communicators;
   trace::Trace trace;
   std::int64_t steps_begun = 0;
   bool failed = false;
@@ -65,7 +67,12 @@ Executor::State::State(const program::CheckedProgram& c, ExecOptions o)
       program(c.program()),
       options(o),
       placement(o.cores, static_cast<int>(c.program().ranks.size())),
-      communicators(c.program()) {
+      local(o.ranks),
+      ranks(c.program().ranks.size()),
+      communicators(o.communicators) {
+  for (std::size_t i = 0; o.ranks.empty() && i < ranks.size(); ++i) local.push_back(program::RankId(i));
+  CHECK(communicators || local.size() == ranks.size(), "ranks elsewhere need communicators", local.size());
+  if (!communicators) communicators = std::make_shared<ThreadCommunicators>(program);
   CHECK(options.watchdog.ps > 0 && options.kernel_of != nullptr, options.watchdog.ps);
   CHECK(!options.paced_link || options.paced_link->bandwidth.value >= 1, "bytes per second of the paced link");
   for (std::size_t i = 0; i < program.rank_programs.size(); ++i) {
@@ -73,13 +80,14 @@ Executor::State::State(const program::CheckedProgram& c, ExecOptions o)
     CHECK(checked.resolution(id).op_count() < (1U << 28), "ops of a rank program fit a status word");
     loaded.push_back(load(program, program.rank_programs[id], checked.resolution(id)));
   }
-  for (std::size_t i = 0; i < program.ranks.size(); ++i) {
-    const program::RankId rank(i);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    trace.class_of_rank.push_back(program.ranks[program::RankId(i)].program.value);
+  }
+  for (const program::RankId rank : local) {
     const program::RankProgramId id = program.ranks[rank].program;
-    ranks.push_back(std::make_unique<RankState>(program, program.rank_programs[id], checked.resolution(id),
-                                                loaded[id.value], options, placement.threads()));
+    ranks[rank.value] = std::make_unique<RankState>(program, program.rank_programs[id], checked.resolution(id),
+                                                    loaded[id.value], options, placement.threads());
     fill_shards(rank);
-    trace.class_of_rank.push_back(id.value);
   }
   trace.source = "exec";
   trace.fingerprint = checked.fingerprint();
@@ -139,18 +147,18 @@ std::string Executor::State::failure_text(program::RankId rank, const std::strin
 
 std::string Executor::State::status_table() const {
   std::string table;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    table += (i == 0 ? "  " : "\n  ") + status_line(checked, program::RankId(i), ranks[i]->status, communicators);
+  for (const program::RankId rank : local) {
+    table += (table.empty() ? "  " : "\n  ") + status_line(checked, rank, ranks[rank.value]->status, *communicators);
   }
   return table;
 }
 
 // Whether some stream is in a kernel, which may take as long as it likes.
 bool Executor::State::kernel_runs() const {
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const program::RankProgramId id = program.ranks[program::RankId(i)].program;
+  for (const program::RankId rank : local) {
+    const program::RankProgramId id = program.ranks[rank].program;
     for (const program::Stream s : loaded[id.value].streams) {
-      if (static_cast<StreamPhase>(ranks[i]->status.stream(s).phase) == StreamPhase::kRunning) return true;
+      if (static_cast<StreamPhase>(ranks[rank.value]->status.stream(s).phase) == StreamPhase::kRunning) return true;
     }
   }
   return false;
@@ -159,20 +167,21 @@ bool Executor::State::kernel_runs() const {
 void Executor::State::collect_trace() {
   trace.tracks.clear();
   SimTime last(0);
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const program::RankId rank(i);
-    trace.tracks.push_back(ranks[i]->recorder.track(rank, program.ranks[rank].program, ranks[i]->allocator));
+  for (const program::RankId rank : local) {
+    const RankState& state = *ranks[rank.value];
+    trace.tracks.push_back(state.recorder.track(rank, program.ranks[rank].program, state.allocator));
     for (const trace::Event& event : trace.tracks.back().events) last = std::max(last, event.end);
   }
   trace.step = last - SimTime(0);  // the job starts all hosts at time 0
 }
 
 std::optional<double> Executor::State::loss() const {
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const program::RankProgram& r = program.rank_programs[program.ranks[program::RankId(i)].program];
+  for (const program::RankId rank : local) {
+    const program::RankProgram& r = program.rank_programs[program.ranks[rank].program];
     if (!r.loss) continue;
     const program::View& view = r.views[*r.loss];
-    return load_element(ranks[i]->allocator.persistent_data(view.buffer) + view.byte_offset, view.type.dtype, 0);
+    return load_element(ranks[rank.value]->allocator.persistent_data(view.buffer) + view.byte_offset, view.type.dtype,
+                        0);
   }
   return std::nullopt;
 }
@@ -194,16 +203,17 @@ StepResult Executor::run_step() {
   };
   StepContext context{.checked = state.checked,
                       .options = state.options,
-                      .communicators = state.communicators,
+                      .communicators = *state.communicators,
                       .comm = {job, state.options.paced_link, op_name},
                       .job = job,
                       .step = ++state.steps_begun};
-  for (std::size_t i = 0; i < state.ranks.size(); ++i) runs.push_back(state.begin_rank(program::RankId(i)));
+  for (const program::RankId rank : state.local) runs.push_back(state.begin_rank(rank));
   try {
     for (RankRun& run : runs) state.add_threads(job, run, context);
   } catch (const std::system_error& e) {
     throw Error(ErrorKind::kExecution, std::string("cannot start a thread: ") + e.what());
   }
+  state.communicators->meet();
   job.start();
   const auto busy = [&state] { return state.kernel_runs(); };
   if (!job.wait(state.options.watchdog, busy)) {
@@ -225,15 +235,17 @@ const trace::Trace& Executor::last_trace() const { return state_->trace; }
 
 std::vector<std::string> Executor::status() const {
   std::vector<std::string> lines;
-  for (std::size_t i = 0; i < state_->ranks.size(); ++i) {
-    lines.push_back(status_line(state_->checked, program::RankId(i), state_->ranks[i]->status, state_->communicators));
+  for (const program::RankId rank : state_->local) {
+    lines.push_back(status_line(state_->checked, rank, state_->ranks[rank.value]->status, *state_->communicators));
   }
   return lines;
 }
 
 std::vector<std::int64_t> Executor::physical_bytes() const {
   std::vector<std::int64_t> bytes;
-  for (const auto& rank : state_->ranks) bytes.push_back(rank->allocator.physical_bytes());
+  for (const program::RankId rank : state_->local) {
+    bytes.push_back(state_->ranks[rank.value]->allocator.physical_bytes());
+  }
   return bytes;
 }
 
@@ -243,11 +255,11 @@ std::vector<float> Executor::gather_parameter(program::ParameterId parameter, pr
   const auto elements = static_cast<std::size_t>(what.rows * what.cols);
   std::vector<float> whole(elements, std::numeric_limits<float>::quiet_NaN());
   std::vector<bool> held(elements, false);
-  for (std::size_t i = 0; i < state_->ranks.size(); ++i) {
-    const program::Rank& rank = p.ranks[program::RankId(i)];
+  for (const program::RankId id : state_->local) {
+    const program::Rank& rank = p.ranks[id];
     for (const program::ParameterShard& shard : p.rank_programs[rank.program].shards) {
       if (shard.parameter != parameter || shard.kind != kind) continue;
-      const std::byte* data = state_->ranks[i]->allocator.persistent_data(shard.buffer) + shard.byte_offset;
+      const std::byte* data = state_->ranks[id.value]->allocator.persistent_data(shard.buffer) + shard.byte_offset;
       visit_elements(what, shard, rank, [&](std::int64_t global, std::int64_t stored) {
         const auto g = static_cast<std::size_t>(global);
         if (!held[g]) whole[g] = static_cast<float>(load_element(data, shard.dtype, stored));

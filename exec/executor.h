@@ -17,6 +17,8 @@
 
 namespace stepcast::exec {
 
+class Communicators;
+
 // Slows communication to latency + ring bytes / bandwidth by sleeping: makes a slow network out of a fast memory.
 struct PacedLink {
   Duration latency;
@@ -42,6 +44,10 @@ struct ExecOptions {
   // Makes what the backend keeps for one stream of one rank, for so many threads of a kernel; null: it keeps nothing.
   std::unique_ptr<kernels::StreamState> (*stream_state)(int threads) = nullptr;
   RankCores cores = {};
+  // The ranks to execute here, in threads; the others are executed by other processes that `communicators` reaches. By
+  // default all are.
+  std::vector<program::RankId> ranks = {};
+  std::shared_ptr<Communicators> communicators = nullptr;
   // Fills every block with NaN bytes before its first use, so that a read of memory nobody wrote shows.
   bool poison = false;
 };
@@ -49,7 +55,7 @@ struct ExecOptions {
 // One executed step.
 struct StepResult {
   Duration time;
-  std::optional<double> loss;  // the loss view of the first rank that has one
+  std::optional<double> loss;  // the loss view of the first rank executed here that has one
 };
 
 // One program instance in memory: persistent buffers live between steps.
@@ -62,27 +68,28 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Runs one step on all ranks. Throws Error (kExecution) when a rank fails or hangs, InternalError when a CHECK fails
-  // in one of its threads; the message lists each rank's current call. All threads have then ended (a kernel under way
-  // is waited for), and no further step can be run.
+  // Runs one step on all ranks, those of other processes being told to by theirs. Throws Error (kExecution) when a rank
+  // fails or hangs, InternalError when a CHECK fails in one of its threads; the message lists each rank's current call.
+  // All threads have then ended (a kernel under way is waited for), and no further step can be run.
   StepResult run_step();
 
   // Each rank's current call, one line per rank: where its host is, and what each busy stream does or waits for. May be
   // called from any thread, also while a step runs.
   std::vector<std::string> status() const;
 
-  // Per rank, the bytes its allocator has taken from the system: rounded, and grown where a free block still had a use
-  // pending. Timing has a say in it; the exact peaks are in the trace. Not while a step runs.
+  // Per rank executed here, the bytes its allocator has taken from the system: rounded, and grown where a free block
+  // still had a use pending. Timing has a say in it; the exact peaks are in the trace. Not while a step runs.
   std::vector<std::int64_t> physical_bytes() const;
 
   // Threads of one kernel: ExecOptions::cores, or its default.
   int threads_per_rank() const;
 
-  // The trace of the last step: every op of every rank, peaks counted by the allocator.
+  // The trace of the last step: every op of every rank executed here, peaks counted by the allocator.
   const trace::Trace& last_trace() const;
 
-  // A parameter's whole tensor [rows * cols], assembled from the shards of `kind` over all ranks (f32); elements no
-  // rank holds are NaN. After run_step, gradients are those the optimizer used (summed, not clipped).
+  // A parameter's whole tensor [rows * cols], assembled from the shards of `kind` over the ranks executed here (f32);
+  // elements that none of them holds are NaN. After run_step, gradients are those the optimizer used (summed, not
+  // clipped).
   std::vector<float> gather_parameter(program::ParameterId parameter, program::ShardKind kind) const;
 
  private:

@@ -94,6 +94,23 @@ TEST(Run, SaysWhatIsMissingWithoutTheRankProgram) {
   std::filesystem::remove(errors);
 }
 
+// The same training, its ranks as processes under mpirun: the same losses to the bit, ops and bytes as simulated.
+TEST(Run, RunsRanksAsProcesses) {
+  std::vector<std::string> losses;
+  for (const char* ranks_as : {"threads", "processes"}) {
+    const ProgramRun run =
+        stepcast("run --json --backend cpu --steps 2 --reference " + kTiny + " --ranks-as " + ranks_as);
+    if (run.exit_code == 5) GTEST_SKIP() << run.err;  // no MPI here
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto json = nlohmann::json::parse(run.out);
+    EXPECT_EQ(json["ranks_as"], ranks_as);
+    EXPECT_EQ(json["passes"], true);
+    EXPECT_EQ(json["checks"]["unmatched_ops"], 0);
+    losses.push_back(json["steps"][0]["loss"].dump() + " " + json["steps"][1]["loss"].dump());
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+}
+
 TEST(Run, EndsAtAnInterruptWithoutAFile) {
   const std::string trace = scratch("interrupted.pftrace");
   EXPECT_EQ(interrupted({"run", "--backend", "cpu", "--steps", "1000000", "--trace", trace, kTiny}), 130);

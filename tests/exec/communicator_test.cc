@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "exec/communicator.h"
+#include "exec/thread_communicator.h"
 
 namespace stepcast::exec {
 namespace {
@@ -52,7 +52,7 @@ CollectiveSpec reduce_scatter(std::vector<std::int64_t> counts) {
 // The message of the Error that member 1 gets when it brings `second` where member 0 has brought `first`.
 std::string disagreement(const CollectiveSpec& first, const CollectiveSpec& second) {
   Fixture f;
-  Communicator communicator({RankId(0), RankId(1)});
+  ThreadCommunicator communicator({RankId(0), RankId(1)});
   communicator.arrive(0, f.arrival(0, first), f.context);
   try {
     communicator.arrive(1, f.arrival(1, second), f.context);
@@ -89,7 +89,7 @@ TEST(Communicator, RefusesMembersThatDisagreeNamingBoth) {
 
 TEST(Communicator, SaysWhoIsMissing) {
   Fixture f;
-  Communicator communicator({RankId(4), RankId(7), RankId(9)});
+  ThreadCommunicator communicator({RankId(4), RankId(7), RankId(9)});
   EXPECT_TRUE(communicator.missing().empty());
   communicator.arrive(1, f.arrival(0, all_reduce()), f.context);
   EXPECT_EQ(communicator.missing(), (std::vector<RankId>{RankId(4), RankId(9)}));
@@ -97,7 +97,7 @@ TEST(Communicator, SaysWhoIsMissing) {
 
 TEST(Communicator, RefusesOperandsThatDoNotHoldTheCounts) {
   Fixture f;
-  Communicator communicator({RankId(0), RankId(1)});
+  ThreadCommunicator communicator({RankId(0), RankId(1)});
   CollectiveArrival arrival = f.arrival(0, reduce_scatter({1, 3}));
   arrival.out_elements = 3;
   EXPECT_THROW(communicator.arrive(0, std::move(arrival), f.context), InternalError);
@@ -105,7 +105,7 @@ TEST(Communicator, RefusesOperandsThatDoNotHoldTheCounts) {
 
 TEST(Messages, RefuseUnequalBytesNamingBoth) {
   Fixture f;
-  MessageLink link;
+  ThreadLink link;
   link.send(f.message(0, 4), f.context);
   try {
     link.receive(f.message(1, 3), f.context);

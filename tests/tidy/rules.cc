@@ -98,7 +98,7 @@ constexpr Fence kFences[] = {
     {"gtest/", "tests", "tests/"},
     {"gmock/", "tests", "tests/"},
     {"benchmark/", "tests", "tests/"},
-    {"mpi.h", "cli", "cli/"},
+    {"mpi.h", "exec", "exec/mpi/port.cc"},
     {"oneapi/dnnl/", "kernels tests", "kernels/cpu_fast/, in one file"},
     {"omp.h", "kernels", "kernels/cpu_fast/"},
 };

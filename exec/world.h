@@ -1,0 +1,28 @@
+// The processes that execute a plan together, one rank each. What a launcher is behind it, such as MPI, is known to the
+// program alone that links it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "program/program.h"
+
+namespace stepcast::exec {
+
+class Communicators;
+
+class World {
+ public:
+  virtual ~World() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Of rank(); the world must outlive them.
+  virtual std::shared_ptr<Communicators> communicators(const program::Program& p) = 0;
+  // All processes call it: rank 0 gets everybody's bytes by rank, the others nothing.
+  virtual std::vector<std::string> gather(const std::string& bytes) = 0;
+  // Ends all processes, this one with `code`.
+  virtual void abort(int code) = 0;
+};
+
+}  // namespace stepcast::exec
