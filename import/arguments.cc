@@ -186,7 +186,7 @@ std::vector<const Argument*> ArgumentTable::rest() const {
   std::vector<const Argument*> rest;
   std::set<std::string_view> seen;
   for (const Argument& argument : arguments_) {
-    if (!asked_.contains(argument.name) && seen.insert(argument.name).second) rest.push_back(&argument);
+    if (!asked_.contains(argument.name) && seen.insert(argument.written).second) rest.push_back(&argument);
   }
   return rest;
 }

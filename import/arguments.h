@@ -60,7 +60,7 @@ class ArgumentTable {
   std::string origin(std::string_view name) const;
   Location where(std::string_view name) const;
 
-  // Those never asked for, each name once, in order.
+  // Those never asked for, each spelling once, in order.
   std::vector<const Argument*> rest() const;
   // Ignores those never asked for: by the first of `known` whose name begins theirs; else as unknown, with the nearest
   // of the names that were asked for.

@@ -162,6 +162,15 @@ TEST(NanotronImport, ReadsPlanModelAndBatch) {
   EXPECT_EQ(a.ignored("tokens.train_steps")->reason, Reason::kNoInfluence);
 }
 
+TEST(NanotronImport, NamesAMistypedKeyAtItsLine) {
+  std::string text = kNanotron;
+  text.replace(text.find("num_hidden_layers"), 17, "num_hiden_layers");
+  const Answer a = import_text("nanotron", "config.yaml", text);
+  ASSERT_EQ(a.problems.size(), 1U) << a.problem_text();
+  EXPECT_EQ(a.problems[0].help.front(), "did you mean num_hidden_layers?");
+  EXPECT_EQ(a.problems[0].where.line, 6);
+}
+
 TEST(DeepSpeedImport, TakesTheBatchFromTwoOfThree) {
   ImportRequest request = on(16, "llama-3.1-8b");
   request.settings = {config::parse_setting("training.sequence_length=4096")};
