@@ -51,20 +51,23 @@ void take_environment(const std::vector<std::pair<std::string, ShellWord>>& envi
 void take_allocator(const std::vector<std::pair<std::string, ShellWord>>& environment, Draft& draft) {
   std::string value;
   std::string name;
+  int line = 0;
   for (const auto& [variable, word] : environment) {
     if (variable != "PYTORCH_CUDA_ALLOC_CONF" && variable != "PYTORCH_ALLOC_CONF") continue;
     name = variable;
     value = word.text;
+    line = word.line;
   }
+  const std::string origin = config::origin_text({draft.request().file, line, ""}) + ": " + name + "=" + value;
   std::erase(value, ' ');
   const bool expandable = value.find("expandable_segments:True") != std::string::npos ||
                           value.find("expandable_segments:true") != std::string::npos;
-  if (expandable) return draft.set("stack.allocator", "expandable", name + "=" + value);
-  draft.set("stack.allocator", "default", name.empty() ? "PyTorch default" : name + "=" + value);
+  if (expandable) return draft.set("stack.allocator", "expandable", origin);
+  draft.set("stack.allocator", "default", name.empty() ? "PyTorch default" : origin);
   draft.assume(
       "stack.allocator default: " +
       (name.empty() ? "PYTORCH_CUDA_ALLOC_CONF is not set here" : name + " does not say expandable_segments:True") +
-      "; what fragmentation takes is an estimate (explain memory)");
+      "; what fragmentation takes is an estimate (explain device)");
 }
 
 void take_environment_map(config::Node& root, Draft& draft) {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "config/text.h"
+#include "import/arguments.h"
 
 namespace stepcast::imports {
 namespace {
@@ -32,12 +33,6 @@ Names read_names() {
 const Names& names() {
   static const Names list = read_names();
   return list;
-}
-
-std::string without_digits(std::string_view name) {
-  std::string text(name);
-  std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
-  return text;
 }
 
 struct Spoken {
@@ -88,13 +83,9 @@ std::string complete_megatron_flag(std::string_view name) {
 }
 
 std::string mistyped_megatron_flag(std::string_view name) {
-  constexpr std::size_t kShortest = 5;
-  constexpr std::size_t kLong = 10;
-  if (name.size() < kShortest || is_megatron_flag(name)) return {};
+  if (is_megatron_flag(name)) return {};
   const std::vector<std::string> nearest = config::nearest_names(name, names().flags, 1);
-  if (nearest.empty() || without_digits(nearest[0]) == without_digits(name)) return {};
-  const std::size_t allowed = std::min(name.size(), nearest[0].size()) < kLong ? 1 : 2;
-  return config::edit_distance(name, nearest[0]) <= allowed ? nearest[0] : std::string();
+  return !nearest.empty() && is_mistyped(name, nearest[0]) ? nearest[0] : std::string();
 }
 
 std::string abbreviated_megatron_flag(std::string_view name) {

@@ -120,14 +120,6 @@ bool begins_with(std::string_view name, std::string_view beginning) {
   return name.size() == beginning.size() || beginning.ends_with('-') || name[beginning.size()] == '-';
 }
 
-bool is_idle(const Argument& argument, std::string_view idle) {
-  constexpr std::array<std::string_view, 8> kIdle = {"0", "0.0", "none", "None", "null", "false", "False", "no_shard"};
-  if (argument.off) return true;
-  if (argument.values.size() != 1) return false;
-  const std::string& value = argument.values[0];
-  return value == idle || std::find(kIdle.begin(), kIdle.end(), value) != kIdle.end();
-}
-
 Location place_of(const Argument& argument) { return {argument.where.file, argument.where.line, argument.written}; }
 
 void refuse_unsupported(const Argument& argument, const NotSupported& known, Draft& draft) {

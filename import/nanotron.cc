@@ -1,6 +1,5 @@
 // nanotron's YAML. Source of names, defaults and rules: huggingface/nanotron, src/nanotron/config. A batch is
 // micro_batch_size * batch_accumulation_per_replica * dp sequences.
-#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -27,12 +26,12 @@ constexpr std::array kNanotronNames = std::to_array<KnownName>({
     {"parallelism.tp-recompute-allgather", Reason::kNotSupported, "whether a gathered input is kept"},
     {"parallelism.tp-linear-async-communication", Reason::kNotSupported,
      "tensor-parallel communication beside matmuls"},
-    {"parallelism.expert-parallel-size", Reason::kNotSupported, "experts"},
+    {"parallelism.expert-parallel-size", Reason::kNotSupported, "experts", true, "1"},
     {"parallelism.moe-layer-recompute", Reason::kNotSupported, "experts"},
     {"model.ddp-bucket-cap-mb", Reason::kNotSupported, ""},
     {"model.init-method", Reason::kNoInfluence, ""},
-    {"model.model-config.moe", Reason::kNotSupported, "experts"},
-    {"model.model-config.sliding-window", Reason::kNotSupported, "sliding windows"},
+    {"model.model-config.moe", Reason::kNotSupported, "experts", true, "1"},
+    {"model.model-config.sliding-window", Reason::kNotSupported, "sliding windows", true},
     {"model.model-config.", Reason::kNoInfluence, ""},
     {"model.", Reason::kNoInfluence, ""},
 });
@@ -86,7 +85,6 @@ class NanotronTranslator {
       draft_.refuse("a model that is no Llama", args_.where(llama), {"give --model NAME"}, ErrorKind::kUnsupported);
     }
     bool any = false;
-    refuse_mistyped_keys();
     for (const ModelKey& key : kModelKeys) {
       const std::string name = "model.model-config." + std::string(key.name);
       const auto value = args_.integer(name);
@@ -102,24 +100,6 @@ class NanotronTranslator {
     draft_.set("model.tie_word_embeddings", yaml_bool(args_.on(tied)), args_.origin(tied));
     take_number("model.model-config.rms-norm-eps", "model.rms_norm_eps");
     take_number("model.model-config.rope-theta", "model.rope_theta");
-  }
-
-  // Keys of LlamaConfig are many; one that is nearly a key of the shape is that key.
-  void refuse_mistyped_keys() {
-    constexpr std::size_t kMostLetters = 2;
-    const std::string section = "model.model-config.";
-    for (const Argument* argument : args_.rest()) {
-      if (!argument->name.starts_with(section)) continue;
-      const std::string_view name = std::string_view(argument->name).substr(section.size());
-      for (const ModelKey& key : kModelKeys) {
-        const std::size_t letters = config::edit_distance(name, key.name);
-        if (letters == 0 || letters > kMostLetters) continue;
-        std::string meant(key.name);
-        std::replace(meant.begin(), meant.end(), '-', '_');
-        draft_.refuse("nanotron has no " + argument->written,
-                      {argument->where.file, argument->where.line, argument->written}, {"did you mean " + meant + "?"});
-      }
-    }
   }
 
   void take_number(const std::string& name, const std::string& field) {
