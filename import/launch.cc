@@ -164,15 +164,17 @@ bool ask_for_arguments(const ShellScript& script, Draft& draft) {
   return !asked.empty();
 }
 
-// "${A[@]}" in a quoted text makes several words, of which `bash -c` reads the first.
-void refuse_lost(const Candidate& launch, Draft& draft) {
-  if (launch.lost.empty()) return;
+// "${A[@]}" in a quoted text makes several words, of which `bash -c` reads the first. What is
+// missing then would be told of flags that are there.
+bool refuse_lost(const Candidate& launch, Draft& draft) {
+  if (launch.lost.empty()) return false;
   const ShellWord& first = launch.lost.front();
   draft.refuse(
       "the shell's -c reads one word; what follows it, from \"" + config::printable(first.text, 60) +
           "\" on, never reaches the program",
       {draft.request().file, first.line, ""},
       {"an array inside a quoted command is one word as ${NAME[*]}; ${NAME[@]} ends the word at its elements"});
+  return true;
 }
 
 }  // namespace
@@ -217,7 +219,7 @@ std::optional<Launch> find_launch(const ShellScript& script, bool (*counts)(cons
     draft.contradict("line " + std::to_string(best->line) + " is read; line " + std::to_string(line) +
                      " starts a program, too");
   }
-  refuse_lost(*best, draft);
+  if (refuse_lost(*best, draft)) return std::nullopt;
   const bool has_program = best->program < best->words.size();
   Launch launch;
   launch.line = best->line;

@@ -129,6 +129,7 @@ TEST(Launch, ReadsOnBehindAnArrayInAQuotedCommand) {
   EXPECT_EQ(a.value("plan.zero"), "1");
   EXPECT_EQ(a.value("training.global_batch_size"), "128");
   const Answer lost = script(head + "srun bash -c \"python pretrain_gpt.py ${MODEL[@]} $PAR\"\n");
+  EXPECT_EQ(lost.problems.size(), 1U) << lost.problem_text();
   EXPECT_NE(lost.problem_text().find("${NAME[*]}"), std::string::npos) << lost.problem_text();
   const Answer late = script(head + "export PAR\nsrun bash -c 'cd /x; python pretrain_gpt.py --bf16 $PAR " +
                              kTraining.substr(16) + "; echo done'\n");
