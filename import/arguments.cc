@@ -2,6 +2,7 @@
 #include "import/arguments.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -32,6 +33,7 @@ void add_leaf(const config::Node& node, const std::string& key, std::vector<Argu
   argument.name = dashed(name.starts_with("--") ? name.substr(2) : name);
   if (node.kind == config::Node::Kind::kList) {
     for (const config::Node& item : node.children) argument.values.push_back(config::flow_text(item));
+    argument.off = argument.values.empty();
   } else {
     const bool plain = !node.quoted;
     argument.off = plain && (node.text == "false" || node.text == "False");
@@ -55,7 +57,29 @@ void add_tree(const config::Node& node, const std::string& above, std::vector<Ar
   }
 }
 
+std::string without_digits(std::string_view name) {
+  std::string text(name);
+  std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
+  return text;
+}
+
 }  // namespace
+
+bool is_mistyped(std::string_view name, std::string_view known) {
+  constexpr std::size_t kShortest = 5;
+  constexpr std::size_t kLong = 10;
+  if (name.size() < kShortest || name == known || without_digits(name) == without_digits(known)) return false;
+  return config::edit_distance(name, known) <= (std::min(name.size(), known.size()) < kLong ? 1 : 2);
+}
+
+bool is_idle(const Argument& argument, std::string_view idle) {
+  constexpr std::array<std::string_view, 9> kIdle = {"",     "0",     "0.0",   "none",    "None",
+                                                     "null", "false", "False", "no_shard"};
+  if (argument.off) return true;
+  if (argument.values.size() != 1) return false;
+  const std::string& value = argument.values[0];
+  return value == idle || std::find(kIdle.begin(), kIdle.end(), value) != kIdle.end();
+}
 
 std::string as_written(const Argument& argument) {
   std::string text = argument.written;
@@ -186,16 +210,42 @@ std::vector<const Argument*> ArgumentTable::rest() const {
   std::vector<const Argument*> rest;
   std::set<std::string_view> seen;
   for (const Argument& argument : arguments_) {
-    if (!asked_.contains(argument.name) && seen.insert(argument.name).second) rest.push_back(&argument);
+    if (!asked_.contains(argument.name) && seen.insert(argument.written).second) rest.push_back(&argument);
   }
   return rest;
+}
+
+bool ArgumentTable::refuse_mistyped(const Argument& argument, std::span<const KnownName> known) {
+  const std::string_view name = argument.name;
+  const std::size_t word = name.rfind('.') + 1;
+  const bool is_known =
+      std::any_of(known.begin(), known.end(), [&](const KnownName& k) { return k.beginning == name; });
+  if (is_known) return false;
+  for (const std::string& other : asked_) {
+    const std::size_t dot = other.rfind('.') + 1;
+    if (dot != word || !name.starts_with(other.substr(0, dot))) continue;
+    if (!is_mistyped(name.substr(word), other.substr(dot)) || last(other) != nullptr) continue;
+    std::string meant = other.substr(dot);
+    if (argument.written.find('_') != std::string::npos) std::replace(meant.begin(), meant.end(), '-', '_');
+    draft_.refuse("no key of " + draft_.request().format + " is called so",
+                  {argument.where.file, argument.where.line, argument.written}, {"did you mean " + meant + "?"});
+    return true;
+  }
+  return false;
 }
 
 void ArgumentTable::ignore_rest(std::span<const KnownName> known) {
   const std::vector<std::string> names(asked_.begin(), asked_.end());
   for (const Argument* argument : rest()) {
+    if (refuse_mistyped(*argument, known)) continue;
     const auto entry = std::find_if(known.begin(), known.end(),
                                     [&](const KnownName& k) { return argument->name.starts_with(k.beginning); });
+    if (entry != known.end() && entry->refused && !is_idle(*argument, entry->idle)) {
+      draft_.refuse(as_written(*argument) + ": " + std::string(entry->detail),
+                    {argument->where.file, argument->where.line, argument->written},
+                    {"leave it out to import the run without it"}, ErrorKind::kUnsupported);
+      continue;
+    }
     if (entry != known.end()) {
       draft_.ignore(argument->written, entry->reason, std::string(entry->detail), argument->where);
       continue;

@@ -38,7 +38,16 @@ struct KnownName {
   std::string_view beginning;
   Reason reason = Reason::kNoInfluence;
   std::string_view detail;
+  bool refused = false;        // it changes what is computed, stored or sent
+  std::string_view idle = {};  // a value that is the same as no such name, as for is_idle
 };
+
+// Whether it says the same as nothing: off, 0, none, null, or `idle`.
+bool is_idle(const Argument& argument, std::string_view idle);
+
+// Whether `name` is at most two letters off `known` (one in short names), which it is not; names that differ only in
+// digits are told apart.
+bool is_mistyped(std::string_view name, std::string_view known);
 
 // Looks arguments up by name and remembers which were asked for. The last of several holds; different values of one
 // name are told as a contradiction. A value that lacks a variable is a problem that names it.
@@ -60,14 +69,17 @@ class ArgumentTable {
   std::string origin(std::string_view name) const;
   Location where(std::string_view name) const;
 
-  // Those never asked for, each name once, in order.
+  // Those never asked for, each spelling once, in order.
   std::vector<const Argument*> rest() const;
-  // Ignores those never asked for: by the first of `known` whose name begins theirs; else as unknown, with the nearest
-  // of the names that were asked for.
+  // What becomes of those never asked for. One whose last word is nearly one that was asked for, in the same section,
+  // is refused (kInput); the first of `known` whose name begins theirs tells of the others, or refuses (kUnsupported);
+  // the rest is unknown.
   void ignore_rest(std::span<const KnownName> known);
 
  private:
   const Argument* last(std::string_view name) const;
+  // True when it was refused.
+  bool refuse_mistyped(const Argument& argument, std::span<const KnownName> known);
   void tell_repeats(std::string_view name, const Argument& holds);
 
   std::vector<Argument> arguments_;

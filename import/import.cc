@@ -47,6 +47,29 @@ void take_environment(const std::vector<std::pair<std::string, ShellWord>>& envi
   if (!texts.empty()) draft.set("stack.env", "{" + config::join(texts) + "}", draft.request().file + ": environment");
 }
 
+// Segments that grow are asked for by a variable (PyTorch, "Memory Management"); without it they are of fixed sizes.
+void take_allocator(const std::vector<std::pair<std::string, ShellWord>>& environment, Draft& draft) {
+  std::string value;
+  std::string name;
+  int line = 0;
+  for (const auto& [variable, word] : environment) {
+    if (variable != "PYTORCH_CUDA_ALLOC_CONF" && variable != "PYTORCH_ALLOC_CONF") continue;
+    name = variable;
+    value = word.text;
+    line = word.line;
+  }
+  const std::string origin = config::origin_text({draft.request().file, line, ""}) + ": " + name + "=" + value;
+  std::erase(value, ' ');
+  const bool expandable = value.find("expandable_segments:True") != std::string::npos ||
+                          value.find("expandable_segments:true") != std::string::npos;
+  if (expandable) return draft.set("stack.allocator", "expandable", origin);
+  draft.set("stack.allocator", "default", name.empty() ? "PyTorch default" : origin);
+  draft.assume(
+      "stack.allocator default: " +
+      (name.empty() ? "PYTORCH_CUDA_ALLOC_CONF is not set here" : name + " does not say expandable_segments:True") +
+      "; what fragmentation takes is an estimate (explain device)");
+}
+
 void take_environment_map(config::Node& root, Draft& draft) {
   const config::Node* variables = root.find("ENV_VARS");
   if (variables == nullptr || variables->kind != config::Node::Kind::kMap) return;
@@ -56,6 +79,7 @@ void take_environment_map(config::Node& root, Draft& draft) {
   }
   root.erase("ENV_VARS");
   take_environment(environment, draft);
+  take_allocator(environment, draft);
 }
 
 config::Node read_tree(const Draft& draft) {
@@ -182,8 +206,10 @@ void import_megatron(Draft& draft) {
   const auto launch = find_launch(script, is_megatron_argument, draft);
   if (!launch) return;
   take_environment(script.environment, draft);
+  take_allocator(script.environment, draft);
   ArgumentTable args(as_megatron_flags(arguments_of_words(launch->arguments, draft.request().file, draft)), draft);
-  translate_megatron(args, draft, launch->devices);
+  const std::string program = launch->program.substr(launch->program.rfind('/') + 1);
+  translate_megatron(args, draft, launch->devices, program == "pretrain_gpt.py");
 }
 
 void import_megatron_bridge(Draft& draft) {
@@ -193,6 +219,7 @@ void import_megatron_bridge(Draft& draft) {
   } else {
     const ShellScript script = read_script(draft);
     take_environment(script.environment, draft);
+    take_allocator(script.environment, draft);
     arguments = overrides_of(script, draft);
     if (arguments.empty()) {
       draft.refuse("no override such as model.tensor_model_parallel_size=4", {draft.request().file, 0, ""});

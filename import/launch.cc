@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "config/text.h"
+#include "import/shell_nested.h"
 
 namespace stepcast::imports {
 namespace {
@@ -48,21 +49,6 @@ bool is_program(const ShellWord& word) { return word.text.ends_with(".py"); }
 bool prints(const ShellCommand& command) {
   const std::string& first = command.words.front().text;
   return first == "echo" || first == "printf" || first == "cat";
-}
-
-// A command whose text is one quoted word (bash -c "python ...") is opened up.
-std::vector<ShellWord> opened(const ShellCommand& command) {
-  std::vector<ShellWord> words;
-  for (const ShellWord& word : command.words) {
-    const bool nested = word.text.find(' ') != std::string::npos && word.text.find("--") != std::string::npos &&
-                        (word.text.find(".py") != std::string::npos || word.text.find("torchrun") != std::string::npos);
-    if (!nested) {
-      words.push_back(word);
-      continue;
-    }
-    for (ShellWord& inner : split_words(word)) words.push_back(std::move(inner));
-  }
-  return words;
 }
 
 struct DeviceCounts {
@@ -148,10 +134,11 @@ struct Candidate {
   std::size_t program = 0;  // index of the program; words.size() without one
   int line = 0;
   std::size_t score = 0;
+  std::vector<ShellWord> lost;  // words that a shell's option -c does not read
 };
 
-Candidate candidate_of(const ShellCommand& command, bool (*counts)(const std::string&)) {
-  Candidate result{opened(command), 0, command.line, 0};
+Candidate candidate_of(std::vector<ShellWord> words, int line, bool (*counts)(const std::string&)) {
+  Candidate result{std::move(words), 0, line, 0, {}};
   const auto program = std::find_if(result.words.begin(), result.words.end(), is_program);
   result.program = static_cast<std::size_t>(program - result.words.begin());
   const std::size_t start = program == result.words.end() ? 0 : result.program;
@@ -177,6 +164,19 @@ bool ask_for_arguments(const ShellScript& script, Draft& draft) {
   return !asked.empty();
 }
 
+// "${A[@]}" in a quoted text makes several words, of which `bash -c` reads the first. What is
+// missing then would be told of flags that are there.
+bool refuse_lost(const Candidate& launch, Draft& draft) {
+  if (launch.lost.empty()) return false;
+  const ShellWord& first = launch.lost.front();
+  draft.refuse(
+      "the shell's -c reads one word; what follows it, from \"" + config::printable(first.text, 60) +
+          "\" on, never reaches the program",
+      {draft.request().file, first.line, ""},
+      {"an array inside a quoted command is one word as ${NAME[*]}; ${NAME[@]} ends the word at its elements"});
+  return true;
+}
+
 }  // namespace
 
 std::int64_t take_devices(const StatedDevices& stated, Draft& draft, std::vector<std::string> help) {
@@ -196,14 +196,18 @@ std::optional<Launch> find_launch(const ShellScript& script, bool (*counts)(cons
   std::vector<int> others;
   for (const ShellCommand& command : script.commands) {
     if (prints(command)) continue;
-    Candidate candidate = candidate_of(command, counts);
-    if (candidate.score == 0) continue;
-    if (best && candidate.score < best->score) {
-      if (candidate.program < candidate.words.size()) others.push_back(candidate.line);
-      continue;
+    OpenedCommand opened = open_command(command, script.variables);
+    for (std::vector<ShellWord>& words : opened.commands) {
+      Candidate candidate = candidate_of(std::move(words), command.line, counts);
+      if (candidate.score == 0) continue;
+      candidate.lost = opened.lost;
+      if (best && candidate.score < best->score) {
+        if (candidate.program < candidate.words.size()) others.push_back(candidate.line);
+        continue;
+      }
+      if (best && best->program < best->words.size()) others.push_back(best->line);
+      best = std::move(candidate);
     }
-    if (best && best->program < best->words.size()) others.push_back(best->line);
-    best = std::move(candidate);
   }
   if (!best && ask_for_arguments(script, draft)) return std::nullopt;
   if (!best) {
@@ -215,6 +219,7 @@ std::optional<Launch> find_launch(const ShellScript& script, bool (*counts)(cons
     draft.contradict("line " + std::to_string(best->line) + " is read; line " + std::to_string(line) +
                      " starts a program, too");
   }
+  if (refuse_lost(*best, draft)) return std::nullopt;
   const bool has_program = best->program < best->words.size();
   Launch launch;
   launch.line = best->line;

@@ -50,8 +50,9 @@ struct MegatronRun {
   }
 };
 
-// Puts the arguments into the draft: values, remarks, problems. `devices` are what the launcher starts.
-void translate_megatron(ArgumentTable& args, Draft& draft, StatedDevices devices);
+// Puts the arguments into the draft: values, remarks, problems. `devices` are what the launcher starts; `upstream` says
+// that Megatron-LM's own program reads the arguments, not a fork's.
+void translate_megatron(ArgumentTable& args, Draft& draft, StatedDevices devices, bool upstream = false);
 
 // The parts, in this order.
 void translate_megatron_model(MegatronRun& run);
@@ -62,6 +63,11 @@ void translate_megatron_offload(MegatronRun& run);
 void translate_megatron_layout(MegatronRun& run);
 // What Megatron-LM itself refuses, in its flags' names.
 void judge_megatron(MegatronRun& run);
+
+// Flags that Megatron-LM's parser would stop at, before anything is made of the others. True when there are any.
+bool refuse_unknown_flags(const ArgumentTable& args, Draft& draft, bool upstream);
+// What becomes of those no part asked for: refused (they change what is computed, stored or sent), or told.
+void sort_out_rest(MegatronRun& run);
 
 // Configuration fields under their flags' names: add_bias_linear: false is --disable-bias-linear.
 std::vector<Argument> as_megatron_flags(std::vector<Argument> arguments);

@@ -2,8 +2,10 @@
 #include "import/megatron_flags.h"
 
 #include <algorithm>
+#include <array>
 
 #include "config/text.h"
+#include "import/arguments.h"
 
 namespace stepcast::imports {
 namespace {
@@ -24,6 +26,7 @@ Names read_names() {
     const std::size_t blank = line.find(' ');
     (blank == std::string_view::npos ? names.flags : names.fields).emplace_back(line.substr(0, blank));
   }
+  std::sort(names.fields.begin(), names.fields.end());  // those of older releases stand at the end
   return names;
 }
 
@@ -32,10 +35,33 @@ const Names& names() {
   return list;
 }
 
-std::string without_digits(std::string_view name) {
-  std::string text(name);
-  std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
-  return text;
+struct Spoken {
+  std::string_view word;
+  std::string_view words;
+};
+constexpr std::array<Spoken, 10> kSpoken = {{{"tp", "tensor-model-parallel"},
+                                             {"pp", "pipeline-model-parallel"},
+                                             {"cp", "context-parallel"},
+                                             {"ep", "expert-model-parallel"},
+                                             {"etp", "expert-tensor-parallel"},
+                                             {"mbs", "micro-batch-size"},
+                                             {"gbs", "global-batch-size"},
+                                             {"tensor-parallel", "tensor-model-parallel"},
+                                             {"pipeline-parallel", "pipeline-model-parallel"},
+                                             {"expert-parallel", "expert-model-parallel"}}};
+
+// Whether `flag` has the words of `name`, some of them longer; single letters shorten nothing.
+bool shortens(std::string_view name, std::string_view flag) {
+  constexpr std::size_t kShortest = 3;
+  for (;;) {
+    const std::string_view word = name.substr(0, name.find('-'));
+    const std::string_view whole = flag.substr(0, flag.find('-'));
+    if (!whole.starts_with(word) || (word != whole && word.size() < kShortest)) return false;
+    const bool last = word.size() == name.size();
+    if (last || whole.size() == flag.size()) return last && whole.size() == flag.size();
+    name.remove_prefix(word.size() + 1);
+    flag.remove_prefix(whole.size() + 1);
+  }
 }
 
 }  // namespace
@@ -57,13 +83,25 @@ std::string complete_megatron_flag(std::string_view name) {
 }
 
 std::string mistyped_megatron_flag(std::string_view name) {
-  constexpr std::size_t kShortest = 5;
-  constexpr std::size_t kLong = 10;
-  if (name.size() < kShortest || is_megatron_flag(name)) return {};
+  if (is_megatron_flag(name)) return {};
   const std::vector<std::string> nearest = config::nearest_names(name, names().flags, 1);
-  if (nearest.empty() || without_digits(nearest[0]) == without_digits(name)) return {};
-  const std::size_t allowed = std::min(name.size(), nearest[0].size()) < kLong ? 1 : 2;
-  return config::edit_distance(name, nearest[0]) <= allowed ? nearest[0] : std::string();
+  return !nearest.empty() && is_mistyped(name, nearest[0]) ? nearest[0] : std::string();
+}
+
+std::string abbreviated_megatron_flag(std::string_view name) {
+  if (is_megatron_flag(name)) return {};
+  for (const Spoken& spoken : kSpoken) {
+    const bool begins =
+        name.starts_with(spoken.word) && (name.size() == spoken.word.size() || name[spoken.word.size()] == '-');
+    if (!begins) continue;
+    const std::string whole = std::string(spoken.words) + std::string(name.substr(spoken.word.size()));
+    for (const std::string& flag : {whole, whole + "-size"}) {
+      if (std::binary_search(names().flags.begin(), names().flags.end(), flag)) return flag;
+    }
+  }
+  const auto found = std::find_if(names().flags.begin(), names().flags.end(),
+                                  [&](const std::string& flag) { return shortens(name, flag); });
+  return found == names().flags.end() ? std::string() : *found;
 }
 
 std::vector<std::string> nearest_megatron_flags(std::string_view name) {

@@ -109,7 +109,6 @@ void tell_differences(MegatronRun& run) {
   std::vector<std::string> differences;
   const bool biases = !run.args.on("disable-bias-linear");
   if (run.args.on("add-qkv-bias") && !biases) differences.push_back("a bias of queries, keys and values");
-  if (run.args.on("qk-layernorm")) differences.push_back("norms of queries and keys");
   if (differences.empty()) return;
   run.draft.assume("the model is computed without " + config::join(differences, " and "));
 }
@@ -144,7 +143,11 @@ void take_positions(MegatronRun& run) {
   }
   const auto most = run.args.positive("max-position-embeddings");
   if (most) run.draft.set("model.max_position_embeddings", *most, run.args.origin("max-position-embeddings"));
-  run.args.find("rotary-percent");
+  const double share = run.args.number("rotary-percent").value_or(1.0);
+  if (positions != "rope" || share == 1.0) return;
+  run.draft.refuse("--rotary-percent " + config::number_text(share) + ": rotation of a part of each head",
+                   run.args.where("rotary-percent"), {"--model NAME takes a model that has its own config"},
+                   ErrorKind::kUnsupported);
 }
 
 // arguments.py switches the fusion of bias and GELU off where there are no biases; the fused kernel computes the tanh
@@ -152,6 +155,10 @@ void take_positions(MegatronRun& run) {
 void take_activation(MegatronRun& run) {
   const std::string tanh_origin = run.args.origin("openai-gelu");
   if (run.args.on("swiglu")) return run.draft.set("model.hidden_act", "silu", run.args.origin("swiglu"));
+  if (run.args.on("gated-linear-unit")) {  // of configuration files, whose activation is a Python object
+    run.draft.assume("SwiGLU: " + run.args.origin("gated-linear-unit") + " says that the MLP is gated, not by what");
+    return run.draft.set("model.hidden_act", "silu", run.args.origin("gated-linear-unit"));
+  }
   if (run.args.on("squared-relu")) return run.draft.set("model.hidden_act", "relu2", run.args.origin("squared-relu"));
   const bool unfused = run.args.on("no-bias-gelu-fusion");
   const bool biases = !run.args.on("disable-bias-linear");
@@ -205,7 +212,7 @@ void translate_megatron_model(MegatronRun& run) {
   }
   run.layers = required(run, "num-layers");
   run.hidden = required(run, "hidden-size");
-  const bool gated = run.args.on("swiglu");
+  const bool gated = run.args.on("swiglu") || run.args.on("gated-linear-unit");
   take_expert_widths(run);
   run.draft.set("model.num_hidden_layers", run.layers, run.args.origin("num-layers"));
   run.draft.set("model.hidden_size", run.hidden, run.args.origin("hidden-size"));

@@ -176,9 +176,28 @@ void take_stack(MegatronRun& run) {
     run.draft.set("stack.cuda_graphs", parts ? yaml_list(modules) : "full",
                   run.origin_or(parts ? "cuda-graph-modules" : "cuda-graph-impl", "CUDA graphs"));
   }
+  if (run.args.on("no-gradient-accumulation-fusion")) {
+    run.draft.set("stack.gradient_accumulation", "separate", run.args.origin("no-gradient-accumulation-fusion"));
+  }
+}
+
+// --transformer-impl local: get_gpt_layer_local_spec (gpt_layer_specs.py) takes its attention from LocalSpecProvider,
+// which is DotProductAttention: scores by baddbmm, softmax, context by bmm, each in memory.
+void take_attention(MegatronRun& run) {
   const auto backend = run.args.word("attention-backend");
+  const std::string layers = run.args.word("transformer-impl").value_or("transformer_engine");
+  const bool flash = run.args.on("use-flash-attn");
+  if (layers != "local" && layers != "transformer_engine") {
+    run.draft.refuse("--transformer-impl " + config::printable(layers), run.args.where("transformer-impl"),
+                     {"transformer_engine or local"}, ErrorKind::kUnsupported);
+  }
   if (backend && (*backend == "unfused" || *backend == "local")) {
     run.draft.set("stack.attention", "unfused", run.args.origin("attention-backend"));
+  } else if (layers == "local" && !flash) {
+    run.draft.set("stack.attention", "unfused", run.args.origin("transformer-impl"));
+  } else if (layers == "local") {
+    run.draft.assume("fused attention, of the legacy layers: " + run.args.origin("use-flash-attn") +
+                     "; Megatron-Core's local layers have none (--set stack.attention=unfused)");
   }
 }
 
@@ -193,6 +212,7 @@ void translate_megatron_plan(MegatronRun& run) {
   take_context(run);
   take_expert_parallelism(run);
   take_stack(run);
+  take_attention(run);
   if (const auto group = run.args.integer("microbatch-group-size-per-virtual-pipeline-stage")) {
     run.draft.set("plan.microbatch_group", *group, run.args.origin("microbatch-group-size-per-virtual-pipeline-stage"));
   }

@@ -172,11 +172,45 @@ void judge_weight_shards(MegatronRun& run) {
   const auto shards = run.args.integer("tensor-parallel-num-weight-shards");
   if (!shards) return;
   const Location where = run.args.where("tensor-parallel-num-weight-shards");
-  run.draft.ignore(where.field, Reason::kNotSupported, "weight sharding beside tensor parallelism", where);
-  if (*shards % run.tp == 0) return;
+  if (*shards == run.tp) return;
+  if (*shards % run.tp == 0) {
+    run.draft.refuse("--tensor-parallel-num-weight-shards " + std::to_string(*shards) +
+                         ": weight sharding beside tensor parallelism",
+                     where, {std::to_string(run.tp) + ", as --tensor-model-parallel-size, shards no further"},
+                     ErrorKind::kUnsupported);
+    return;
+  }
   run.draft.refuse("--tensor-parallel-num-weight-shards " + std::to_string(*shards) +
                        " is not a multiple of --tensor-model-parallel-size " + std::to_string(run.tp),
                    where, {"a multiple of " + std::to_string(run.tp)});
+}
+
+// megatron/core/models/backends.py: LocalSpecProvider gives DotProductAttention, which asserts context_parallel_size 1
+// (dot_product_attention.py), and ColumnParallelLinear and RowParallelLinear, which know neither fp8 nor user buffers.
+// arguments.py asserts transformer_engine for --delay-wgrad-compute.
+void judge_implementation(MegatronRun& run) {
+  if (run.args.word("transformer-impl").value_or("transformer_engine") != "local") return;
+  const std::string local = run.args.origin("transformer-impl");
+  const auto refuse = [&](std::string_view flag) {
+    run.draft.refuse("--" + std::string(flag) + " acts in Transformer Engine's layers; " + local + " has none",
+                     run.args.where(flag), {"--transformer-impl transformer_engine, or leave it out"});
+  };
+  for (const std::string_view flag : {"tp-comm-overlap", "delay-wgrad-compute"}) {
+    if (run.args.on(flag)) refuse(flag);
+  }
+  for (const std::string_view flag : {"fp8-format", "fp4-format"}) {
+    if (run.args.word(flag).value_or("null") != "null") refuse(flag);
+  }
+  if (run.cp > 1) refuse("context-parallel-size");
+}
+
+// OptimizerConfig and validate_args: gradients are fp32 unless a precision-aware optimizer reads others.
+void judge_gradients(MegatronRun& run) {
+  if (run.args.word("main-grads-dtype").value_or("fp32") == "fp32") return;
+  needs(run, "main-grads-dtype", run.args.on("use-precision-aware-optimizer"), "--use-precision-aware-optimizer");
+  if (!run.args.on("accumulate-allreduce-grads-in-fp32")) return;
+  run.draft.refuse(run.args.origin("accumulate-allreduce-grads-in-fp32") + " goes with --main-grads-dtype fp32 only",
+                   run.args.where("main-grads-dtype"), {"leave out one of them"});
 }
 
 }  // namespace
@@ -189,6 +223,8 @@ void judge_megatron(MegatronRun& run) {
   judge_switches(run);
   judge_recompute(run);
   judge_weight_shards(run);
+  judge_implementation(run);
+  judge_gradients(run);
 }
 
 }  // namespace stepcast::imports

@@ -1,4 +1,6 @@
 // Batch, precision and optimizer of Megatron arguments.
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "config/text.h"
@@ -6,6 +8,12 @@
 
 namespace stepcast::imports {
 namespace {
+
+// Whether the command line's --set says it.
+bool sets(const MegatronRun& run, std::string_view field) {
+  const std::vector<config::Setting>& settings = run.draft.request().settings;
+  return std::any_of(settings.begin(), settings.end(), [&](const auto& setting) { return setting.field == field; });
+}
 
 void take_training_batch(MegatronRun& run) {
   run.sequence = run.count("seq-length", 0);
@@ -38,23 +46,28 @@ std::string precision_origin(MegatronRun& run, const std::string& compute) {
   return run.args.origin(flag);
 }
 
+// With --bf16 validate_args accumulates and reduces in fp32, unless --grad-reduce-in-bf16 or --main-grads-dtype bf16.
+void take_gradients(MegatronRun& run, const std::string& params) {
+  const bool in_fp32 = run.args.on("accumulate-allreduce-grads-in-fp32");
+  const bool reduced = run.args.on("grad-reduce-in-bf16");
+  const bool kept = run.args.word("main-grads-dtype").value_or("fp32") == "bf16";
+  std::string grads = reduced || kept ? "bf16" : "fp32";
+  if (params == "fp16" && !in_fp32) grads = "fp16";
+  const std::string origin = reduced   ? run.args.origin("grad-reduce-in-bf16")
+                             : kept    ? run.args.origin("main-grads-dtype")
+                             : in_fp32 ? run.args.origin("accumulate-allreduce-grads-in-fp32")
+                                       : "Megatron default";
+  run.draft.set("training.precision.grads", grads, origin);
+  run.draft.set("training.precision.grad_reduce", grads, origin);
+}
+
 void take_precision(MegatronRun& run) {
   const std::string compute = compute_precision(run);
   const std::string origin = precision_origin(run, compute);
   run.draft.set("training.precision.compute", compute, origin);
   const std::string params = compute == "fp8" || compute == "fp4" ? (run.args.on("fp16") ? "fp16" : "bf16") : compute;
   run.draft.set("training.precision.params", params, origin);
-  // With --bf16 Megatron accumulates in fp32 unless --grad-reduce-in-bf16.
-  const bool in_fp32 = run.args.on("accumulate-allreduce-grads-in-fp32");
-  const bool in_bf16 = run.args.on("grad-reduce-in-bf16");
-  std::string grads = "fp32";
-  if (in_bf16) grads = "bf16";
-  if (params == "fp16" && !in_fp32) grads = "fp16";
-  const std::string grads_origin = in_bf16   ? run.args.origin("grad-reduce-in-bf16")
-                                   : in_fp32 ? run.args.origin("accumulate-allreduce-grads-in-fp32")
-                                             : "Megatron default";
-  run.draft.set("training.precision.grads", grads, grads_origin);
-  run.draft.set("training.precision.grad_reduce", grads, grads_origin);
+  take_gradients(run, params);
   const auto recipe = run.args.word("fp8-recipe");
   if (compute == "fp8") {
     run.draft.set("training.precision.fp8_recipe", yaml_text(recipe.value_or("delayed")),
@@ -70,14 +83,26 @@ void take_precision(MegatronRun& run) {
   }
 }
 
+// The scenario keeps both moments in one type.
+void take_moments(MegatronRun& run) {
+  const std::string first = run.args.word("exp-avg-dtype").value_or("fp32");
+  const std::string second = run.args.word("exp-avg-sq-dtype").value_or("fp32");
+  if (first != second && !sets(run, "training.optimizer.moments")) {
+    run.draft.refuse("--exp-avg-dtype " + config::printable(first) + " and --exp-avg-sq-dtype " +
+                         config::printable(second) + ": moments of two types",
+                     run.args.where(run.args.origin("exp-avg-dtype").empty() ? "exp-avg-sq-dtype" : "exp-avg-dtype"),
+                     {"--set training.optimizer.moments=TYPE decides for both"}, ErrorKind::kUnsupported);
+  } else if (first != "fp32") {
+    run.draft.set("training.optimizer.moments", yaml_text(first), run.args.origin("exp-avg-dtype"));
+  }
+}
+
 void take_optimizer(MegatronRun& run) {
   if (const auto name = run.args.word("optimizer"); name && *name != "adam") {
     run.draft.set("training.optimizer.name", yaml_text(*name), run.args.origin("optimizer"));
   }
   if (run.args.on("use-precision-aware-optimizer")) {
-    if (const auto moments = run.args.word("exp-avg-dtype"); moments && *moments != "fp32") {
-      run.draft.set("training.optimizer.moments", yaml_text(*moments), run.args.origin("exp-avg-dtype"));
-    }
+    take_moments(run);
     if (const auto master = run.args.word("main-params-dtype"); master && *master != "fp32") {
       run.draft.set("training.optimizer.master", yaml_text(*master), run.args.origin("main-params-dtype"));
     }
@@ -99,9 +124,7 @@ void take_dropout(MegatronRun& run) {
                   run.origin_or(hidden ? "hidden-dropout" : "attention-dropout", "Megatron default"));
     return;
   }
-  for (const config::Setting& setting : run.draft.request().settings) {
-    if (setting.field == "training.dropout") return;
-  }
+  if (sets(run, "training.dropout")) return;
   run.draft.refuse("--hidden-dropout " + config::number_text(of_hidden) + (hidden ? "" : " (Megatron default)") +
                        " and --attention-dropout " + config::number_text(of_attention) +
                        (attention ? "" : " (Megatron default)") + ": two probabilities are not supported yet",

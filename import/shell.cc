@@ -20,6 +20,7 @@ class ShellReader {
   ShellScript run() {
     while (!cursor_.at_end()) step();
     end_list();
+    script_.variables = variables_;
     return std::move(script_);
   }
 

@@ -31,6 +31,7 @@ struct ShellScript {
   std::vector<ShellCommand> commands;
   std::vector<std::pair<std::string, ShellWord>> environment;  // exported, or set for a command; in order
   std::vector<ShellWord> slurm;                                // words of "#SBATCH ..." lines
+  ShellVariables variables{{}};                                // as the script's end leaves them
 };
 
 // `file` names the script in messages. Throws Error (kInput) for an unfinished quote, array or expansion, and for
@@ -38,7 +39,7 @@ struct ShellScript {
 ShellScript read_shell(std::string_view text, const std::string& file,
                        const std::map<std::string, std::string>& defines);
 
-// The words of a text as bash would split it, without expanding anything: for `bash -c "..."`.
+// The words of a text as bash would split it, without expanding anything: for "#SBATCH ..." lines.
 std::vector<ShellWord> split_words(const ShellWord& text);
 
 }  // namespace stepcast::imports

@@ -303,10 +303,12 @@ void ShellWordReader::add_variable(FieldBuilder& fields, bool quoted, const std:
     if (!there) return add_unknown(fields, name, line);
     return fields.add_expansion(variable->elements[static_cast<std::size_t>(*position)], quoted);
   }
-  if (variable->elements.empty()) fields.drop_empty();
-  // A definition from outside is one text: as an array it is the words of it.
+  if (variable->elements.empty() && index == "@") fields.drop_empty();
+  // "${A[*]}" is one word. A definition from outside is one text: as an array it is the words of it.
+  const bool joined = quoted && index == "*";
   for (std::size_t i = 0; i < variable->elements.size(); ++i) {
-    if (i > 0) fields.end_field();
+    if (i > 0 && joined) fields.add(" ", line, true);
+    if (i > 0 && !joined) fields.end_field();
     fields.add_expansion(variable->elements[i], quoted && variable->array);
   }
 }

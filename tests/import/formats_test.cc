@@ -101,17 +101,29 @@ TEST(TorchtitanImport, NamesTheLineOfABrokenFile) {
   EXPECT_EQ(a.problems[0].where.line, 2);
 }
 
+// Refused where the key that is meant is missing; told where it is there as well.
 TEST(TorchtitanImport, NamesMisspeltKeysInTheFilesSpelling) {
-  const Answer a = import_text(
-      "torchtitan", "run.toml",
-      "[model]\nname = \"llama3\"\nflavor = \"8B\"\nflavuor = \"70B\"\n[training]\nlocal_batch_sise = 4\nsteps = 10\n",
-      on(8));
-  ASSERT_TRUE(a.problems.empty()) << a.problem_text();
-  const std::string report = import_report(a.imported);
-  for (const char* hint : {"did you mean model.flavor?", "did you mean training.local_batch_size?"}) {
-    EXPECT_NE(report.find(hint), std::string::npos) << report;
-  }
+  const std::string model = "[model]\nname = \"llama3\"\nflavor = \"8B\"\nflavuor = \"70B\"\n[training]\nsteps = 10\n";
+  const Answer told = import_text("torchtitan", "run.toml", model, on(8));
+  ASSERT_TRUE(told.problems.empty()) << told.problem_text();
+  const std::string report = import_report(told.imported);
+  EXPECT_NE(report.find("did you mean model.flavor?"), std::string::npos) << report;
   EXPECT_EQ(report.find("training.steps"), std::string::npos) << report;
+  const Answer refused = import_text("torchtitan", "run.toml", model + "local_batch_sise = 4\n", on(8));
+  ASSERT_EQ(refused.problems.size(), 1U) << refused.problem_text();
+  EXPECT_EQ(refused.problems[0].where.line, 7);
+  EXPECT_EQ(refused.problems[0].help.front(), "did you mean local_batch_size?");
+}
+
+TEST(TorchtitanImport, RefusesWhatMovesParametersOrStages) {
+  const std::string start = "[model]\nname = \"llama3\"\nflavor = \"8B\"\n";
+  const Answer a = import_text("torchtitan", "run.toml", start + "[training]\nenable_cpu_offload = true\n", on(8));
+  ASSERT_EQ(a.problems.size(), 1U) << a.problem_text();
+  EXPECT_EQ(a.problems[0].kind, ErrorKind::kUnsupported);
+  const std::string off =
+      "[training]\nenable_cpu_offload = false\n[parallelism]\npipeline_parallel_split_points = []\n"
+      "pipeline_parallel_schedule_csv = \"\"\n";
+  EXPECT_EQ(import_text("torchtitan", "run.toml", start + off, on(8)).problem_text(), "");
 }
 
 // U+00E9 and U+2028 lie where toml++ 3.3 asks for white space and does not come back.
@@ -160,6 +172,15 @@ TEST(NanotronImport, ReadsPlanModelAndBatch) {
   EXPECT_EQ(a.value("model.tie_word_embeddings"), "true");
   EXPECT_EQ(a.value("training.precision.grads"), "fp32");
   EXPECT_EQ(a.ignored("tokens.train_steps")->reason, Reason::kNoInfluence);
+}
+
+TEST(NanotronImport, NamesAMistypedKeyAtItsLine) {
+  std::string text = kNanotron;
+  text.replace(text.find("num_hidden_layers"), 17, "num_hiden_layers");
+  const Answer a = import_text("nanotron", "config.yaml", text);
+  ASSERT_EQ(a.problems.size(), 1U) << a.problem_text();
+  EXPECT_EQ(a.problems[0].help.front(), "did you mean num_hidden_layers?");
+  EXPECT_EQ(a.problems[0].where.line, 6);
 }
 
 TEST(DeepSpeedImport, TakesTheBatchFromTwoOfThree) {

@@ -66,10 +66,14 @@ B="--seq-length 4096 --bf16 \
 torchrun --nproc_per_node 8 --nnodes $N pretrain_gpt.py "${A[@]}" $B --global-batch-size 128 \
   --tensor-model-parallel-size=2 --pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 | tee log
 )";
+  const std::string nested = R"(A=(--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096)
+export P="--micro-batch-size 1 --global-batch-size 128"
+srun -N 2 bash -c "cd /x && torchrun --nproc_per_node 8 pretrain_gpt.py ${A[*]} \$P \${Q:---bf16} 2>&1; echo 'done'"
+)";
   expect_both(run("megatron", "run.sh",
-                  fuzz::Mutator(kSeed, {script},
+                  fuzz::Mutator(kSeed, {script, nested},
                                 {"${", "$(", "$((", "`", "<<EOF", "((", "[[", "esac", "done", "A=(", "&&", "\\\n",
-                                 "--decoder-first-pipeline-num-layers", "${#A[@]}"}),
+                                 "--decoder-first-pipeline-num-layers", "${#A[@]}", "\\$", "'", "2>"}),
                   ""));
 }
 

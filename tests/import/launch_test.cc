@@ -115,5 +115,26 @@ TEST(Branches, TakeWhatATestTells) {
   EXPECT_EQ(layers("if [ -f x ]; then L=2; elif true; then L=3; fi"), "-");  // L=2 if there is a file x
 }
 
+// What stands behind an array in a quoted command reaches the program.
+TEST(Launch, ReadsOnBehindAnArrayInAQuotedCommand) {
+  const std::string head =
+      "#SBATCH -N 4\n#SBATCH --ntasks-per-node=8\n"
+      "MODEL=(--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 "
+      "--max-position-embeddings 4096 --vocab-size 32000 --bf16)\n"
+      "PAR=\"--tensor-model-parallel-size 4 --global-batch-size 128 --use-distributed-optimizer\"\n";
+  const Answer a = script(head + "srun bash -c \"python pretrain_gpt.py ${MODEL[*]} $PAR\"\n");
+  ASSERT_EQ(a.problem_text(), "");
+  EXPECT_EQ(a.value("gpus"), "32");
+  EXPECT_EQ(a.value("plan.tp"), "4");
+  EXPECT_EQ(a.value("plan.zero"), "1");
+  EXPECT_EQ(a.value("training.global_batch_size"), "128");
+  const Answer lost = script(head + "srun bash -c \"python pretrain_gpt.py ${MODEL[@]} $PAR\"\n");
+  EXPECT_EQ(lost.problems.size(), 1U) << lost.problem_text();
+  EXPECT_NE(lost.problem_text().find("${NAME[*]}"), std::string::npos) << lost.problem_text();
+  const Answer late = script(head + "export PAR\nsrun bash -c 'cd /x; python pretrain_gpt.py --bf16 $PAR " +
+                             kTraining.substr(16) + "; echo done'\n");
+  EXPECT_EQ(late.value("plan.tp"), "4") << late.problem_text();
+}
+
 }  // namespace
 }  // namespace stepcast::imports

@@ -2,6 +2,8 @@
 // kept in host memory, and what this release refuses to simulate.
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "import/megatron_flags.h"
 #include "plan/scenario_reader.h"
 #include "tests/import/imported_text.h"
@@ -130,11 +132,12 @@ TEST(MegatronRefusals, NameAWindowThatHidesKeys) {
 
 TEST(MegatronRefusals, NameMistypedFlagsBeforeTheirConsequences) {
   const Answer a = gpt("--tp-comm-overlap --sequence-paralell --pipeline-model-paralel-size 2 --fp16 --our-own-loss 3");
-  ASSERT_EQ(a.problems.size(), 2U) << a.problem_text();
+  ASSERT_EQ(a.problems.size(), 3U) << a.problem_text();
   EXPECT_EQ(a.problems[0].kind, ErrorKind::kInput);
   EXPECT_EQ(a.problems[0].where.line, 1);
   EXPECT_EQ(a.problems[0].help.front(), "did you mean --sequence-parallel?");
   EXPECT_EQ(a.problems[1].help.front(), "did you mean --pipeline-model-parallel-size?");
+  EXPECT_EQ(a.problems[2].message, "Megatron-LM has no --our-own-loss");
 }
 
 TEST(MegatronRefusals, RefuseZeroAndBelow) {
@@ -155,6 +158,114 @@ TEST(MegatronFlags, TellsMistypedFromForeign) {
   EXPECT_EQ(mistyped_megatron_flag("adam-beta3"), "");
   EXPECT_EQ(mistyped_megatron_flag("our-own-loss"), "");
   EXPECT_EQ(mistyped_megatron_flag("hidden-scale"), "");
+}
+
+// argparse.ArgumentParser(allow_abbrev=False): Megatron-LM takes no shortened names.
+TEST(MegatronFlags, TellsWhatAShortNameMeans) {
+  EXPECT_EQ(abbreviated_megatron_flag("use-dist-optimizer"), "use-distributed-optimizer");
+  EXPECT_EQ(abbreviated_megatron_flag("cp-size"), "context-parallel-size");
+  EXPECT_EQ(abbreviated_megatron_flag("tp"), "tensor-model-parallel-size");
+  EXPECT_EQ(abbreviated_megatron_flag("pipeline-parallel-size"), "pipeline-model-parallel-size");
+  EXPECT_EQ(abbreviated_megatron_flag("mbs"), "micro-batch-size");
+  EXPECT_EQ(abbreviated_megatron_flag("our-own-loss"), "");
+  EXPECT_EQ(abbreviated_megatron_flag("use-distributed-optimizer"), "");
+}
+
+TEST(MegatronRefusals, NameFlagsThatMegatronWouldStopAt) {
+  const std::pair<const char*, const char*> table[] = {{"--use-dist-optimizer", "--use-distributed-optimizer"},
+                                                       {"--cp-size 2", "--context-parallel-size"},
+                                                       {"--tensor-model-parallel 2", "--tensor-model-parallel-size"}};
+  for (const auto& [flag, meant] : table) {
+    const Answer a = gpt(flag);
+    ASSERT_EQ(a.problems.size(), 1U) << flag << a.problem_text();
+    EXPECT_EQ(a.problems[0].kind, ErrorKind::kInput);
+    EXPECT_EQ(a.problems[0].help.front(), std::string("did you mean ") + meant + "?");
+  }
+  EXPECT_EQ(gpt("--our-own-loss 2").problems.size(), 1U);
+  // Logging and flags of older releases move nothing; a fork's program has flags of its own.
+  EXPECT_EQ(gpt("--log-our-own 2 --no-async-tensor-model-parallel-allreduce").problem_text(), "");
+  const Answer fork =
+      import_text("megatron", "run.sh", "torchrun --nproc_per_node 8 train.py " + kGpt + "--our-own 2\n");
+  ASSERT_EQ(fork.problem_text(), "");
+  EXPECT_EQ(fork.ignored("--our-own")->reason, Reason::kUnknown);
+}
+
+// What changes the model, its sharding or its precision is never left out in silence.
+TEST(MegatronRefusals, NameWhatChangesTheRun) {
+  for (const char* flag :
+       {"--multi-latent-attention", "--mtp-num-layers 1", "--use-torch-fsdp2", "--fp32-residual-connection",
+        "--qk-layernorm", "--spec my.module", "--experimental-attention-variant dsa", "--hybrid-layer-pattern M*",
+        "--tensor-parallel-num-weight-shards 16", "--exp-avg-dtype bf16 --use-precision-aware-optimizer",
+        "--rotary-percent 0.5 --position-embedding-type rope", "--transformer-impl inference_optimized",
+        "--fp8-hybrid"}) {
+    const Answer a = gpt(flag);
+    ASSERT_EQ(a.problems.size(), 1U) << flag << a.problem_text();
+    EXPECT_EQ(a.problems[0].kind, ErrorKind::kUnsupported) << flag;
+    EXPECT_EQ(a.problems[0].where.line, 1) << flag;
+    EXPECT_NE(a.problem_text().find(std::string(flag).substr(2, 4)), std::string::npos) << a.problem_text();
+  }
+  EXPECT_EQ(gpt("--mtp-num-layers 0 --softmax-type vanilla --rotary-percent 1.0 --tokenizer-type X").problem_text(),
+            "");
+  ImportRequest request;
+  request.model = "llama-3.1-8b";  // --model takes the place of the flags of the model
+  EXPECT_EQ(gpt("--multi-latent-attention", request).problem_text(), "");
+}
+
+// LocalSpecProvider's attention is DotProductAttention, which keeps scores in memory.
+TEST(MegatronPlan, TakesUnfusedAttentionFromLocalLayers) {
+  EXPECT_EQ(gpt("--transformer-impl local").value("stack.attention"), "unfused");
+  EXPECT_EQ(gpt("--transformer-impl transformer_engine").value("stack.attention"), "-");
+  const Answer flash = gpt("--transformer-impl local --use-flash-attn");
+  EXPECT_EQ(flash.value("stack.attention"), "-");
+  EXPECT_NE(import_report(flash.imported).find("fused attention, of the legacy layers"), std::string::npos);
+  for (const char* flags : {"--sequence-parallel --tp-comm-overlap", "--fp8-format hybrid", "--delay-wgrad-compute",
+                            "--tensor-model-parallel-size 4 --context-parallel-size 2"}) {
+    const Answer a = gpt(std::string("--transformer-impl local ") + flags);
+    ASSERT_EQ(a.problems.size(), 1U) << flags << a.problem_text();
+    EXPECT_NE(a.problem_text().find("Transformer Engine's layers"), std::string::npos) << a.problem_text();
+  }
+}
+
+// validate_args switches accumulation in fp32 on only for fp32 main gradients.
+TEST(MegatronTraining, KeepsGradientsInTheTypeOfTheMainOnes) {
+  const Answer a = gpt("--main-grads-dtype bf16 --use-precision-aware-optimizer");
+  ASSERT_EQ(a.problem_text(), "");
+  EXPECT_EQ(a.value("training.precision.grads"), "bf16");
+  EXPECT_EQ(a.value("training.precision.grad_reduce"), "bf16");
+  EXPECT_EQ(gpt("--main-grads-dtype fp32").value("training.precision.grads"), "fp32");
+  EXPECT_EQ(gpt("--main-grads-dtype bf16").problems.size(), 1U);
+  EXPECT_EQ(gpt("--main-grads-dtype bf16 --use-precision-aware-optimizer --accumulate-allreduce-grads-in-fp32")
+                .problems.size(),
+            1U);
+}
+
+TEST(MegatronPlan, TellsSingleFusionsSwitchedOff) {
+  const Answer a =
+      gpt("--no-gradient-accumulation-fusion --no-bias-swiglu-fusion --no-rope-fusion --no-persist-layer-norm "
+          "--disable-tp-comm-bulk-dgrad --no-tp-comm-split-ag");
+  ASSERT_EQ(a.problem_text(), "");
+  EXPECT_EQ(a.value("stack.gradient_accumulation"), "separate");
+  EXPECT_EQ(gpt("").value("stack.gradient_accumulation"), "-");
+  for (const char* flag : {"--no-bias-swiglu-fusion", "--no-rope-fusion", "--no-persist-layer-norm",
+                           "--disable-tp-comm-bulk-dgrad", "--no-tp-comm-split-ag"}) {
+    ASSERT_NE(a.ignored(flag), nullptr) << flag;
+    EXPECT_EQ(a.ignored(flag)->reason, Reason::kNotSupported) << flag;
+  }
+}
+
+TEST(MegatronStack, TakesTheAllocatorFromTheEnvironment) {
+  const auto with = [](const std::string& line) {
+    return import_text("megatron", "run.sh", line + "torchrun --nproc_per_node 8 pretrain_gpt.py " + kGpt + "\n");
+  };
+  EXPECT_EQ(with("export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n").value("stack.allocator"), "expandable");
+  EXPECT_EQ(
+      with("PYTORCH_CUDA_ALLOC_CONF=\"max_split_size_mb:512, expandable_segments:True\" ").value("stack.allocator"),
+      "expandable");
+  EXPECT_EQ(with("export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False\n").value("stack.allocator"), "default");
+  const Answer none = with("");
+  EXPECT_EQ(none.value("stack.allocator"), "default");
+  EXPECT_NE(import_report(none.imported).find("assumed: stack.allocator default: PYTORCH_CUDA_ALLOC_CONF is not set"),
+            std::string::npos);
 }
 
 }  // namespace

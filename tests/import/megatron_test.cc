@@ -37,7 +37,7 @@ TEST(MegatronImport, DerivesTheBatchItIsNotGiven) {
 TEST(MegatronImport, TakesOptimizerInstancesAndNarrowStates) {
   const Answer a = llama(
       "--global-batch-size 64 --use-distributed-optimizer --num-distributed-optimizer-instances 2 "
-      "--grad-reduce-in-bf16 --use-precision-aware-optimizer --exp-avg-dtype bf16");
+      "--grad-reduce-in-bf16 --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16");
   ASSERT_EQ(a.problem_text(), "");
   const ScratchFolder folder;
   config::ScenarioSource source;
@@ -80,7 +80,10 @@ TEST(MegatronImport, AsksForArgumentsThatAVariableMayHide) {
 }
 
 TEST(MegatronImport, SortsWhatItIgnores) {
-  const Answer a = llama("--global-batch-size 8 --lr 1e-4 --defer-embedding-wgrad-compute --our-own-loss 2");
+  const Answer a =
+      import_text("megatron", "run.sh",
+                  "torchrun --nproc_per_node 8 train_fork.py " + kModel +
+                      "--global-batch-size 8 --lr 1e-4 --defer-embedding-wgrad-compute --our-own-loss 2\n");
   ASSERT_EQ(a.problem_text(), "");
   EXPECT_EQ(a.ignored("--lr")->reason, Reason::kNoInfluence);
   EXPECT_EQ(a.ignored("--defer-embedding-wgrad-compute")->reason, Reason::kNotSupported);
@@ -98,8 +101,8 @@ TEST(MegatronImport, TakesTheLastOfTwoAndTells) {
   EXPECT_NE(a.imported.contradictions[0].find("--micro-batch-size 2 holds"), std::string::npos);
 }
 
-TEST(MegatronImport, TakesUnderscoresAndUnambiguousBeginnings) {
-  const Answer a = llama("--global_batch_size=16 --tensor-model-parallel 2");
+TEST(MegatronImport, TakesUnderscores) {
+  const Answer a = llama("--global_batch_size=16 --tensor_model_parallel_size 2");
   EXPECT_EQ(a.value("training.global_batch_size"), "16");
   EXPECT_EQ(a.value("plan.tp"), "2");
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "import/shell_arithmetic.h"
+#include "import/shell_nested.h"
 
 namespace stepcast::imports {
 namespace {
@@ -124,13 +125,51 @@ TEST(Shell, StopsWhereExpansionsGrowWithoutBound) {
   EXPECT_THROW(shell(deep), Error);
 }
 
+// The words of the nested commands, joined by blanks; what has no value as <NAME>.
+std::vector<std::string> opened(const std::string& text, const std::map<std::string, std::string>& defines = {}) {
+  const ShellScript read = read_shell(text, "run.sh", defines);
+  std::vector<std::string> commands;
+  for (const std::vector<ShellWord>& words : open_command(read.commands.back(), read.variables).commands) {
+    std::string line;
+    for (const ShellWord& word : words) {
+      line += (line.empty() ? "" : " ") + word.text;
+      for (const std::string& name : word.unknown) line += "<" + name + ">";
+    }
+    commands.push_back(line);
+  }
+  return commands;
+}
+
 TEST(Shell, OpensQuotedCommands) {
-  const ShellScript read = shell("bash -c \"python t.py --x 'a b' $Y\"");
-  const std::vector<ShellWord> words = split_words(read.commands[0].words[2]);
-  ASSERT_EQ(words.size(), 5U);
-  EXPECT_EQ(words[3].text, "a b");
-  EXPECT_TRUE(words[3].unknown.empty());
-  EXPECT_EQ(words[4].unknown, Words{"Y"});
+  EXPECT_EQ(opened("bash -c \"python t.py --x 'a b' $Y\""), (Words{"bash -c python t.py --x a b <Y>"}));
+}
+
+// bash: "${A[*]}" is the elements in one word, joined by a blank; `bash -c` splits them again.
+TEST(Shell, JoinsAnArrayInAQuotedCommand) {
+  const std::string array = "A=(--a 1 --b 2)\nP=\"--c 3\"\n";
+  EXPECT_EQ(last(array + "run \"x ${A[*]} y\""), (Words{"run", "x --a 1 --b 2 y"}));
+  EXPECT_EQ(last(array + "run \"x ${A[@]} y\""), (Words{"run", "x --a", "1", "--b", "2 y"}));
+  EXPECT_EQ(opened(array + "srun bash -c \"python t.py ${A[*]} $P\""),
+            (Words{"srun bash -c python t.py --a 1 --b 2 --c 3"}));
+  // eval joins its words; bash -c reads the first, the others are $0, $1, ...
+  EXPECT_EQ(opened(array + "eval \"python t.py ${A[@]} $P\""), (Words{"eval python t.py --a 1 --b 2 --c 3"}));
+  const ShellScript lost = shell(array + "bash -c \"python t.py ${A[@]} $P\"");
+  EXPECT_EQ(open_command(lost.commands.back(), lost.variables).lost.front().text, "--b");
+  EXPECT_EQ(opened(array + "bash -c 'python t.py \"$@\"' _ \"${A[@]}\""), (Words{"bash -c python t.py --a 1 --b 2"}));
+}
+
+TEST(Shell, ReadsTheVariablesOfANestedCommand) {
+  EXPECT_EQ(opened("export P='--c 3'\nbash -c 'python t.py --a $P'"), (Words{"bash -c python t.py --a --c 3"}));
+  EXPECT_EQ(opened("bash -c \"python t.py --a \\$P \\${Q:-4} \\$(x y)\"", {{"P", "7"}}),
+            (Words{"bash -c python t.py --a 7 4 <$(...)>"}));
+  EXPECT_EQ(opened("bash -c 'python t.py --a $RANK'"), (Words{"bash -c python t.py --a <RANK>"}));
+}
+
+TEST(Shell, EndsANestedCommandWhereAShellDoes) {
+  EXPECT_EQ(opened("bash -c 'cd /x && python t.py --a 1 --b; echo done'"),
+            (Words{"bash -c cd /x", "bash -c python t.py --a 1 --b", "bash -c echo done"}));
+  EXPECT_EQ(opened("bash -c '\n python t.py \\\n --a 1 # why\n --b 2>&1 >log --c'"),
+            (Words{"bash -c python t.py --a 1", "bash -c --b --c"}));
 }
 
 }  // namespace
