@@ -29,6 +29,7 @@ struct ImportOptions {
   std::vector<std::string> defines;
   std::vector<std::string> settings;
   std::string out;
+  bool allow_unknown = false;
   bool json = false;
 };
 
@@ -48,6 +49,7 @@ imports::ImportRequest request_of(const ImportOptions& options) {
   request.file = options.file;
   request.model = options.model;
   request.cluster = options.cluster;
+  request.allow_unknown = options.allow_unknown;
   if (options.gpus > 0) request.gpus = options.gpus;
   request.search = search_path();
   for (const std::string& define : options.defines) {
@@ -151,6 +153,7 @@ Command import_command(CLI::App& parent) {
       ->type_name("VAR=V")
       ->allow_extra_args(false)
       ->take_all();
+  app->add_flag("--allow-unknown", options->allow_unknown, "leave out flags that Megatron-LM is not known to have");
   app->add_option("--model", options->model, "model name or file, where the source names none, or another");
   app->add_option("--cluster", options->cluster, "cluster or node preset, or a file");
   app->add_option("--gpus", options->gpus, "devices of the run, where the source does not say")

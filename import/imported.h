@@ -56,6 +56,7 @@ struct ImportRequest {
   std::string model;                           // a name or path; empty: what the source says
   std::string cluster;
   std::optional<std::int64_t> gpus;
+  bool allow_unknown = false;             // flags that the framework is not known to have are told, not refused
   std::vector<config::Setting> settings;  // any field of the scenario, over all else
   config::SearchPath search;
 };

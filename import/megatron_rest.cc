@@ -178,6 +178,7 @@ std::string meant_by(const Argument& argument) {
 }  // namespace
 
 bool refuse_unknown_flags(const ArgumentTable& args, Draft& draft, bool upstream) {
+  if (draft.request().allow_unknown) return false;
   bool any = false;
   for (const Argument* argument : args.rest()) {
     if (draft.request().format != "megatron" || !argument->written.starts_with("--")) continue;
@@ -185,11 +186,8 @@ bool refuse_unknown_flags(const ArgumentTable& args, Draft& draft, bool upstream
     const bool unknown = upstream && !is_megatron_flag(argument->name) && !is_beside_the_step(argument->name);
     if (meant.empty() && !unknown) continue;
     any = true;
-    std::vector<std::string> help = {"did you mean --" + meant + "?"};
-    if (meant.empty()) {
-      help = {"leave it out, if it moves neither time nor memory",
-              "a fork's program under another name than pretrain_gpt.py is read, and its own flags are told"};
-    }
+    std::vector<std::string> help = {"--allow-unknown imports the script without what is not known"};
+    if (!meant.empty()) help.insert(help.begin(), "did you mean --" + meant + "?");
     draft.refuse("Megatron-LM has no " + argument->written, place_of(*argument), std::move(help));
   }
   return any;

@@ -2,6 +2,7 @@
 // kept in host memory, and what this release refuses to simulate.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "import/megatron_flags.h"
@@ -138,6 +139,20 @@ TEST(MegatronRefusals, NameMistypedFlagsBeforeTheirConsequences) {
   EXPECT_EQ(a.problems[0].help.front(), "did you mean --sequence-parallel?");
   EXPECT_EQ(a.problems[1].help.front(), "did you mean --pipeline-model-parallel-size?");
   EXPECT_EQ(a.problems[2].message, "Megatron-LM has no --our-own-loss");
+}
+
+// The list of known flags may lack a release's: who knows better can say so.
+TEST(MegatronRefusals, TellUnknownFlagsWhereThatIsAllowed) {
+  ImportRequest request;
+  request.allow_unknown = true;
+  const Answer a = gpt("--our-own-loss 3", request);
+  EXPECT_EQ(a.problem_text(), "");
+  EXPECT_TRUE(std::any_of(a.imported.ignored.begin(), a.imported.ignored.end(), [](const Ignored& flag) {
+    return flag.name == "--our-own-loss" && flag.reason == Reason::kUnknown;
+  }));
+  const Answer refused = gpt("--our-own-loss 3");
+  ASSERT_EQ(refused.problems.size(), 1U) << refused.problem_text();
+  EXPECT_NE(refused.problems[0].help.front().find("--allow-unknown"), std::string::npos);
 }
 
 TEST(MegatronRefusals, RefuseZeroAndBelow) {
