@@ -178,7 +178,7 @@ int run_process(const RunOptions& options, const Launch& launch) {
   } catch (const Error& error) {
     // What all of them find is said once.
     if (world->rank() == 0 || error.kind() == ErrorKind::kExecution) std::fprintf(stderr, "%s", error.what());
-    world->abort(error.exit_code());
+    world->end_all(error.exit_code());
     return error.exit_code();
   }
 }

@@ -22,7 +22,7 @@ class World {
   // All processes call it: rank 0 gets everybody's bytes by rank, the others nothing.
   virtual std::vector<std::string> gather(const std::string& bytes) = 0;
   // Ends all processes, this one with `code`.
-  virtual void abort(int code) = 0;
+  virtual void end_all(int code) = 0;
 };
 
 }  // namespace stepcast::exec

@@ -39,6 +39,6 @@ std::vector<std::string> MpiWorld::gather(const std::string& bytes) {
   return all;
 }
 
-void MpiWorld::abort(int code) { Port::abort(code); }
+void MpiWorld::end_all(int code) { Port::end_all(code); }
 
 }  // namespace stepcast::exec

@@ -91,7 +91,7 @@ Port::~Port() {
   MPI_Finalize();
 }
 
-void Port::abort(int code) {
+void Port::end_all(int code) {
   MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);
 }

@@ -42,7 +42,7 @@ class Port {
   // Tags are 0 to tag_bound().
   int tag_bound() const { return tag_bound_; }
   // Ends all processes. Any thread: nothing of MPI is of use afterwards.
-  [[noreturn]] static void abort(int code);
+  [[noreturn]] static void end_all(int code);
 
   // `data` stays as it is until `done` is called, by the port's thread. Any thread.
   void send(int peer, int tag, const Header& header, const void* data, std::function<void()> done);

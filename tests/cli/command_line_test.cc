@@ -121,7 +121,6 @@ TEST(CommandLine, KeepsItsExitCodes) {
       // 75,617 ops of two classes are 302,468 on 8 ranks: times 100,000 more than 2e9.
       {"simulate " + kEight + " --set jitter.compute_sigma=0.1 --set jitter.samples=100000", 4},
       {"run " + tiny + " --backend cuda", 4},
-      {"run " + tiny + " --backend cpu --ranks-as processes", 4},
       {"compare " + tiny, 4},
       {"simulate " + kEight + " --set plan.zero=3", 4},
       {"simulate deepseek-v3 --cluster hgx-h100 --gpus 8 --seq 4096 --gbs 8", 4},

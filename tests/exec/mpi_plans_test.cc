@@ -43,15 +43,15 @@ Told told_by(Executor& executor, const StepResult& result, const program::Progra
   return told;
 }
 
-// Gradients of one rank in an executor of all of them.
-void expect_same_gradients(const std::string& told, Executor& threads, const program::Program& p,
-                           const std::string& where) {
+// Gradients of one rank against those of an executor of all of them: how many elements the rank holds. A stage may have
+// no parameter.
+void compare_gradients(const std::string& told, Executor& threads, const program::Program& p, const std::string& where,
+                       std::size_t& compared) {
   std::string whole;
   for (std::size_t i = 0; i < p.parameters.size(); ++i) {
     whole += bytes_of(threads.gather_parameter(program::ParameterId(i), program::ShardKind::kGradient));
   }
   ASSERT_EQ(told.size(), whole.size()) << where;
-  std::size_t compared = 0;
   for (std::size_t at = 0; at < told.size(); at += sizeof(float)) {
     float own = 0;
     float want = 0;
@@ -61,7 +61,6 @@ void expect_same_gradients(const std::string& told, Executor& threads, const pro
     ++compared;
     ASSERT_EQ(own, want) << where << ", element " << at / sizeof(float);
   }
-  ASSERT_GT(compared, 0U) << where;
 }
 
 void expect_same_track(const trace::Track& processes, const trace::Track& threads, const std::string& where) {
@@ -105,23 +104,25 @@ TEST_P(ProcessPlans, HaveTheBitsOfThreads) {
     const std::vector<std::string> tracks = world->gather(told.track);
     if (!threads) continue;
     const StepResult want = threads->run_step();
+    std::size_t compared = 0;
     for (std::size_t r = 0; r < p.ranks.size(); ++r) {
       const std::string where = GetParam().name + " rank " + std::to_string(r) + " step " + std::to_string(step + 1);
       if (!losses[r].empty()) {
         EXPECT_EQ(losses[r], std::string(reinterpret_cast<const char*>(&*want.loss), sizeof *want.loss)) << where;
       }
-      expect_same_gradients(gradients[r], *threads, p, where);
+      compare_gradients(gradients[r], *threads, p, where, compared);
       expect_same_track(trace::unpack(tracks[r]), threads->last_trace().tracks[r], where);
     }
+    EXPECT_GT(compared, 0U) << GetParam().name;
   }
 }
 
-// Every fourth plan of the table: each of its families in several degrees. STEPCAST_ALL_PLANS: all of them.
+// Every eighth plan of the table: each of its families in several degrees. STEPCAST_ALL_PLANS: all of them.
 std::vector<TinyPlan> sampled_table() {
   const std::vector<TinyPlan> table = plan::testing::plan_table();
   const bool all = std::getenv("STEPCAST_ALL_PLANS") != nullptr;  // NOLINT(concurrency-mt-unsafe)
   std::vector<TinyPlan> plans;
-  for (std::size_t i = 0; i < table.size(); i += all ? 1 : 4) plans.push_back(table[i]);
+  for (std::size_t i = 0; i < table.size(); i += all ? 1 : 8) plans.push_back(table[i]);
   return stepcast::testing::sampled(plans);
 }
 
