@@ -38,7 +38,7 @@ struct RankState {
 }  // namespace
 
 struct Executor::State {
-  State(const program::CheckedProgram& c, ExecOptions o);
+  State(const program::CheckedProgram& c, const ExecOptions& o);
 
   void fill_shards(program::RankId rank);
   RankRun begin_rank(program::RankId rank);
@@ -62,7 +62,7 @@ struct Executor::State {
   bool failed = false;
 };
 
-Executor::State::State(const program::CheckedProgram& c, ExecOptions o)
+Executor::State::State(const program::CheckedProgram& c, const ExecOptions& o)
     : checked(c),
       program(c.program()),
       options(o),
@@ -186,7 +186,7 @@ std::optional<double> Executor::State::loss() const {
   return std::nullopt;
 }
 
-Executor::Executor(const program::CheckedProgram& p, ExecOptions options)
+Executor::Executor(const program::CheckedProgram& p, const ExecOptions& options)
     : state_(std::make_unique<State>(p, options)) {}
 
 Executor::~Executor() = default;

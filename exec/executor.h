@@ -63,7 +63,7 @@ class Executor {
  public:
   // Allocates persistent buffers and fills every weight, master and moment shard from (seed, name, global index).
   // `p` must outlive the executor.
-  Executor(const program::CheckedProgram& p, ExecOptions options);
+  Executor(const program::CheckedProgram& p, const ExecOptions& options);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
