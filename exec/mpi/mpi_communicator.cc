@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "program/ops/operand_rules.h"
+#include "program/hasher.h"
 
 namespace stepcast::exec {
 namespace {
@@ -19,19 +19,16 @@ namespace {
 using program::OpKind;
 using program::RankId;
 
-// FNV-1a over what all members must agree on.
+// Of what all members must agree on: every field of the spec.
 std::uint64_t form_of(const CollectiveSpec& spec) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  const auto add = [&hash](std::uint64_t value) {
-    for (int i = 0; i < 8; ++i) hash = (hash ^ (value >> (8 * i) & 0xffU)) * 0x100000001b3U;
-  };
-  add(static_cast<std::uint64_t>(spec.kind));
-  add(static_cast<std::uint64_t>(spec.dtype));
-  add(static_cast<std::uint64_t>(spec.reduce));
-  add(static_cast<std::uint64_t>(spec.root));
-  add(static_cast<std::uint64_t>(spec.elements));
-  for (const std::int64_t count : spec.counts) add(static_cast<std::uint64_t>(count));
-  return hash;
+  program::Hasher h;
+  h.number(spec.kind);
+  h.number(spec.dtype);
+  h.number(spec.reduce);
+  for (const std::int64_t n : {spec.root, spec.elements, spec.columns, spec.row_columns, spec.first_column})
+    h.number(n);
+  for (const std::int64_t count : spec.counts) h.number(count);
+  return h.value();
 }
 
 // Where each member's part of the whole begins, in elements, and one past the end.
@@ -60,6 +57,7 @@ class MpiCollective : public std::enable_shared_from_this<MpiCollective> {
         own_(own),
         arrival_(std::move(arrival)),
         context_(context),
+        form_(form_of(arrival_.spec)),
         offsets_(offsets_of(arrival_.spec, members.size())),
         size_(program::size_of(arrival_.spec.dtype)),
         heard_(members.size()) {
@@ -93,7 +91,7 @@ class MpiCollective : public std::enable_shared_from_this<MpiCollective> {
 
   void send(std::size_t to, const std::byte* data, std::int64_t bytes) {
     ++under_way_;
-    const Header header{form_of(arrival_.spec), arrival_.op, bytes, arrival_.begin.ps};
+    const Header header{form_, arrival_.op, bytes, arrival_.begin.ps};
     port_.send(static_cast<int>(members_[to].value), tag_, header, data,
                [self = shared_from_this()] { self->one_less(); });
   }
@@ -105,7 +103,7 @@ class MpiCollective : public std::enable_shared_from_this<MpiCollective> {
                    .done = [self = shared_from_this()](const Header&) { self->one_less(); }});
   }
   void* accept(std::size_t from, const Header& header, std::byte* data, std::int64_t bytes) {
-    if (header.form != form_of(arrival_.spec) || header.bytes != bytes) {
+    if (header.form != form_ || header.bytes != bytes) {
       context_.job.fail("collectives disagree: " + context_.op_name(arrival_.rank, arrival_.op) + " has " +
                         spec_text(arrival_.spec) + ", " + context_.op_name(members_[from], header.op) +
                         " has another form");
@@ -220,6 +218,7 @@ class MpiCollective : public std::enable_shared_from_this<MpiCollective> {
   const std::size_t own_;
   const CollectiveArrival arrival_;
   const CommContext& context_;
+  const std::uint64_t form_;
   const std::vector<std::int64_t> offsets_;
   const std::int64_t size_;
   std::vector<std::atomic<bool>> heard_;
