@@ -44,17 +44,11 @@ std::vector<Term> joined_tables() {
   return terms;
 }
 
+// No two terms share a spelling.
 const Term* find_whole(std::string_view name) {
-  const std::string wanted = plain(name);
-  for (const Term& term : all_terms()) {
-    if (plain(term.name) == wanted) return &term;
-  }
-  for (const Term& term : all_terms()) {
-    const std::vector<std::string> aliases = aliases_of(term);
-    const auto same = [&wanted](const std::string& alias) { return plain(alias) == wanted; };
-    if (std::any_of(aliases.begin(), aliases.end(), same)) return &term;
-  }
-  return nullptr;
+  const std::span<const Term> terms = all_terms();
+  const auto it = std::find_if(terms.begin(), terms.end(), [name](const Term& term) { return is_called(term, name); });
+  return it == terms.end() ? nullptr : &*it;
 }
 
 }  // namespace
