@@ -1,12 +1,19 @@
-// Calls on which the fast kernels are held against the reference kernels in f64, and the bound of their difference.
+// Calls on which kernels of other backends are held against the reference kernels in f64, and the bound of their
+// difference.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tests/kernels/tensors.h"
 
 namespace stepcast::kernels {
+
+// Relative errors of a value that is rounded to f32 and to bf16.
+inline constexpr double kF32Rounding = 0x1p-24;
+inline constexpr double kBf16Rounding = 0x1p-8;
 
 enum class Use { kRead, kWrite, kInPlace };
 
@@ -44,6 +51,12 @@ std::vector<FastCase> share_attention_cases();
 
 // Runs the case with storage type `storage` by `kernel`, from the same numbers whatever the type (they are exact in
 // bf16). Operands that are written hold NaN before. Gives every operand afterwards.
-std::vector<Buffer> run_fast_case(const FastCase& c, DType storage, Kernel kernel, StreamState* state);
+std::vector<Buffer> run_fast_case(const FastCase& c, DType storage,
+                                  const std::function<void(const KernelContext&)>& kernel, StreamState* state);
+
+// The first element of `got` that differs from the exact one (the reference's, in f64) by more than the case allows;
+// empty when none does.
+std::optional<std::string> difference(const FastCase& c, DType storage, const std::vector<Buffer>& got,
+                                      const std::vector<Buffer>& exact);
 
 }  // namespace stepcast::kernels

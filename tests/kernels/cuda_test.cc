@@ -1,0 +1,76 @@
+// The CUDA kernels against the reference kernels in f64, run as blocks of threads on the CPU (kernels/cuda/simt): the
+// cases and bounds of fast_cases.h, f32 and bf16, outputs NaN before.
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/reduce.h"
+#include "tests/kernels/fast_cases.h"
+
+namespace stepcast::kernels {
+namespace {
+
+void expect_cases(const std::vector<FastCase>& cases) {
+  for (const FastCase& c : cases) {
+    const Kernel kernel = cuda::kernel_of(c.kind);
+    ASSERT_NE(kernel, nullptr) << c.name;
+    const std::vector<Buffer> exact = run_fast_case(c, DType::kF64, reference_kernel(c.kind), nullptr);
+    for (const DType storage : {DType::kF32, DType::kBf16}) {
+      const std::optional<std::string> wrong =
+          difference(c, storage, run_fast_case(c, storage, kernel, nullptr), exact);
+      ASSERT_FALSE(wrong) << *wrong;
+    }
+  }
+}
+
+TEST(Cuda, Elementwise) { expect_cases(elementwise_cases()); }
+
+__global__ void sum_blocks(const double* in, double* out) {
+  const double sum = cuda::block_sum(in[cuda::first_element()]);
+  out[cuda::first_element()] = sum;
+}
+
+// Of blocks of 1, 2 and 8 warps: small integers, so that every order gives the same sum.
+TEST(Simt, SumsOverABlock) {
+  for (const unsigned threads : {32U, 64U, 256U}) {
+    std::vector<double> in(std::size_t{3} * threads);
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<double>(i % 7);
+    std::vector<double> out(in.size(), -1);
+    cuda::launch({}, {.blocks = cuda::dim3(3), .threads = cuda::dim3(threads)}, &sum_blocks, in.data(), out.data());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      double sum = 0;
+      for (unsigned t = 0; t < threads; ++t) sum += in[i / threads * threads + t];
+      ASSERT_EQ(out[i], sum) << threads << " threads, element " << i;
+    }
+  }
+}
+
+__global__ void reverse_block(int* values) {
+  int* shared = cuda::shared_memory<int>();
+  shared[cuda::threadIdx.x] = values[cuda::threadIdx.x];
+  cuda::__syncthreads();
+  values[cuda::threadIdx.x] = shared[cuda::blockDim.x - 1 - cuda::threadIdx.x];
+}
+
+TEST(Simt, SharesMemoryWithinABlock) {
+  std::vector<int> values(100);
+  for (int i = 0; i < 100; ++i) values[static_cast<std::size_t>(i)] = i;
+  cuda::launch({}, {.blocks = cuda::dim3(1), .threads = cuda::dim3(100), .shared_bytes = 400}, &reverse_block,
+               values.data());
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(values[static_cast<std::size_t>(i)], 99 - i);
+}
+
+// Half of a warp waits for the other half, which waits for the block.
+__global__ void never_meet() {
+  if (cuda::threadIdx.x < 16) {
+    cuda::__syncwarp();
+  } else {
+    cuda::__syncthreads();
+  }
+}
+
+TEST(Simt, TellsThatThreadsCannotMeet) {
+  EXPECT_THROW(cuda::launch({}, {.blocks = cuda::dim3(1), .threads = cuda::dim3(32)}, &never_meet), InternalError);
+}
+
+}  // namespace
+}  // namespace stepcast::kernels
