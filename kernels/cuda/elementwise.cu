@@ -5,14 +5,6 @@
 namespace stepcast::kernels::cuda {
 namespace {
 
-__global__ void fill_bytes(std::uint8_t* out, std::int64_t count, std::uint8_t value) {
-  for (std::int64_t i = first_element(); i < count; i += element_stride()) out[i] = value;
-}
-
-__global__ void copy_bytes(const std::uint8_t* in, std::uint8_t* out, std::int64_t count) {
-  for (std::int64_t i = first_element(); i < count; i += element_stride()) out[i] = in[i];
-}
-
 template <class S, class D>
 __global__ void cast_elements(const S* in, D* out, std::int64_t count) {
   for (std::int64_t i = first_element(); i < count; i += element_stride()) out[i] = narrow<D>(widen(in[i]));
@@ -46,15 +38,14 @@ __global__ void sum_of_parts(const S* in, S* out, std::int64_t count, std::int64
 
 void zero_fill(const KernelContext& context) {
   const Tensor& out = operand(context, 0);
-  launch_elements(context, out.type.bytes(), &fill_bytes, static_cast<std::uint8_t*>(out.data), out.type.bytes(), 0);
+  zero_memory(context, out.data, out.type.bytes());  // all-zero bytes are the value zero in every element type
 }
 
 void copy(const KernelContext& context) {
   const Tensor& in = operand(context, 0);
   const Tensor& out = operand(context, 1);
   CHECK(in.type.dtype == out.type.dtype && in.type.bytes() == out.type.bytes(), in.type.bytes(), out.type.bytes());
-  launch_elements(context, in.type.bytes(), &copy_bytes, static_cast<const std::uint8_t*>(in.data),
-                  static_cast<std::uint8_t*>(out.data), in.type.bytes());
+  copy_memory(context, out.data, in.data, in.type.bytes());
 }
 
 void cast(const KernelContext& context) {

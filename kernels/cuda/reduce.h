@@ -47,4 +47,10 @@ __device__ T block_sum(T value) {
   return over_block<Sum>(value, T(0));
 }
 
+// A block for each row, whose threads sum over its `width` columns; a few columns a thread, so that narrow rows take a
+// warp.
+inline Grid grid_over_rows(std::int64_t rows, std::int64_t width) {
+  return {.blocks = blocks_of_rows(rows), .threads = dim3(threads_for(width, 8, 2 * kBlock))};
+}
+
 }  // namespace stepcast::kernels::cuda

@@ -28,6 +28,11 @@ Buffer values_of(const FastOperand& o, DType storage, std::size_t position, std:
     for (std::int64_t i = 0; i < tokens.size(); ++i) tokens.set(i, static_cast<double>(i * 5 % vocabulary));
     return tokens;
   }
+  if (o.content == kMask) {
+    Buffer mask(DType::kU8, o.shape);
+    for (std::int64_t i = 0; i < mask.size(); ++i) mask.set(i, static_cast<double>(i * 5 % 7 % 2));
+    return mask;
+  }
   const bool stored = o.content == kStorage || o.content == kPositiveStorage;
   const DType dtype = stored ? storage : storage == DType::kF64 ? DType::kF64 : DType::kF32;
   const Buffer random = random_buffer(DType::kBf16, o.shape, "operand" + std::to_string(position));
@@ -50,14 +55,15 @@ double largest_magnitude(const Buffer& exact) {
   return largest;
 }
 
-// The first element that is not within `absolute` of the exact one before it is stored.
+// The first element that is not within `absolute` of the exact one before it is stored; where it is 0, the first that
+// is not the exact one.
 std::optional<std::int64_t> first_difference(const Buffer& got, const Buffer& exact, double absolute) {
   const double stored = got.dtype() == DType::kBf16 ? kBf16Rounding : kF32Rounding;
   for (std::int64_t i = 0; i < exact.size(); ++i) {
     const double want = exact.at(i);
     if (std::isinf(want) && got.at(i) == want) continue;
     // The rounding of what is already off by `absolute`.
-    const double bound = absolute + stored * (std::abs(want) + absolute);
+    const double bound = absolute == 0 ? 0 : absolute + stored * (std::abs(want) + absolute);
     if (!(std::abs(got.at(i) - want) <= bound)) return i;
   }
   return std::nullopt;
