@@ -73,7 +73,7 @@ void launch(const KernelContext& context, const Grid& grid, void (*kernel)(Param
 // move it.
 inline std::byte* scratch(const KernelContext& context, std::size_t bytes) { return state_of(context).scratch(bytes); }
 
-// Between any two spaces.
+// Between any two spaces; the host waits for one whose memory on the host is not pinned.
 inline void copy_memory(const KernelContext& context, void* out, const void* in, std::int64_t bytes) {
   if (bytes == 0) return;
   CUDA_TRY(cudaMemcpyAsync(out, in, static_cast<std::size_t>(bytes), cudaMemcpyDefault, state_of(context).stream()));
