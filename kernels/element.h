@@ -92,4 +92,26 @@ constexpr A squared_relu_derivative(A x) {
   return x > A(0) ? A(2) * x : A(0);
 }
 
+// Activations of MLPs of two matrices, for kernels that are templates on one.
+struct Gelu {
+  template <class A>
+  static constexpr A value(A x) {
+    return gelu(x);
+  }
+  template <class A>
+  static constexpr A derivative(A x) {
+    return gelu_derivative(x);
+  }
+};
+struct SquaredRelu {
+  template <class A>
+  static constexpr A value(A x) {
+    return squared_relu(x);
+  }
+  template <class A>
+  static constexpr A derivative(A x) {
+    return squared_relu_derivative(x);
+  }
+};
+
 }  // namespace stepcast::kernels

@@ -6,28 +6,6 @@
 namespace stepcast::kernels::cpu {
 namespace {
 
-struct Gelu {
-  template <class A>
-  static A value(A x) {
-    return gelu(x);
-  }
-  template <class A>
-  static A derivative(A x) {
-    return gelu_derivative(x);
-  }
-};
-
-struct SquaredRelu {
-  template <class A>
-  static A value(A x) {
-    return squared_relu(x);
-  }
-  template <class A>
-  static A derivative(A x) {
-    return squared_relu_derivative(x);
-  }
-};
-
 // The bias operand at `position`, or no rows where the op has none.
 template <class S>
 Rows<S> bias_at(const KernelContext& context, std::size_t position, std::int64_t width) {

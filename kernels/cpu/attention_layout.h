@@ -43,7 +43,7 @@ A scale_of(const AttentionLayout& at) {
 
 // ALiBi's slope of head `head` of a model of `heads` (Press, Smith, Lewis 2021, arXiv:2108.12409, section 3 and its
 // get_slopes): 2^(-8 (h+1) / n) for n heads, a power of two; further heads take every second slope of 2 n heads.
-inline double alibi_slope(std::int64_t head, std::int64_t heads) {
+constexpr double alibi_slope(std::int64_t head, std::int64_t heads) {
   std::int64_t n = 1;
   while (2 * n <= heads) n *= 2;
   if (head < n) return std::exp2(-8.0 * static_cast<double>(head + 1) / static_cast<double>(n));

@@ -7,31 +7,6 @@
 namespace stepcast::kernels::cpu {
 namespace {
 
-// Global element of column 0 of a row of this rank's tokens.
-class TokenElements {
- public:
-  TokenElements(const KernelContext& context, const DropoutMask& mask, std::int64_t rows, std::int64_t width)
-      : mask_(mask),
-        batch_(attributes(context).batch),
-        first_row_(context.index * rows),
-        sequence_(rows * context.index_count / batch_),
-        width_(width) {}
-
-  std::uint64_t of_row(std::int64_t row) const {
-    const std::int64_t r = first_row_ + row;
-    const std::uint64_t position = static_cast<std::uint64_t>(r / batch_);
-    return (mask_.sample(r % batch_) * static_cast<std::uint64_t>(sequence_) + position) *
-           static_cast<std::uint64_t>(width_);
-  }
-
- private:
-  const DropoutMask& mask_;
-  std::int64_t batch_;
-  std::int64_t first_row_;
-  std::int64_t sequence_;
-  std::int64_t width_;
-};
-
 program::DropoutSite site_of(const KernelContext& context) {
   return static_cast<program::DropoutSite>(attributes(context).count);
 }
@@ -88,15 +63,9 @@ void forward(const KernelContext& context) {
     for (std::int64_t t = 0; t < in.count; ++t) drop_row(mask, elements.of_row(t), in.width, in[t], out[t], kept[t]);
     return;
   }
-  // Matrix n is head n % heads of sequence n / heads.
-  const std::int64_t heads = attributes(context).heads;
-  CHECK(heads > 0, heads);
+  const ScoreElements elements(context, mask, in.width);
   for (std::int64_t row = 0; row < in.count; ++row) {
-    const std::int64_t matrix = row / in.width;
-    const std::uint64_t first = first_score(mask.sample(matrix / heads), heads * context.index_count,
-                                            context.index * heads + matrix % heads, in.width) +
-                                static_cast<std::uint64_t>(row % in.width * in.width);
-    drop_row(mask, first, in.width, in[row], out[row], kept[row]);
+    drop_row(mask, elements.of_row(row), in.width, in[row], out[row], kept[row]);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/adam.h"
 #include "kernels/cpu/access.h"
 #include "kernels/cpu/reference.h"
 
@@ -42,31 +43,6 @@ void factor_of(const KernelContext& context) {
   factor.data[0] = static_cast<A>(std::min(1.0, attributes(context).value / (norm + kNormEpsilon)));
 }
 
-// The constants of a step, in the type it computes in.
-template <class A>
-struct AdamStep {
-  A beta1, beta2, fresh1, fresh2, unbias1, unbias2, rate, eps, clip;
-};
-
-template <class A>
-AdamStep<A> adam_step(const KernelContext& context) {
-  CHECK(context.step >= 1, context.step);
-  const program::Attributes& a = attributes(context);
-  const auto step = static_cast<double>(context.step);
-  AdamStep<A> s;
-  s.beta1 = static_cast<A>(a.beta1);
-  s.beta2 = static_cast<A>(a.beta2);
-  // 1 - beta is formed in double: in float it would lose half of its digits for beta2 = 0.999.
-  s.fresh1 = static_cast<A>(1.0 - a.beta1);
-  s.fresh2 = static_cast<A>(1.0 - a.beta2);
-  s.unbias1 = static_cast<A>(1.0 / (1.0 - std::pow(a.beta1, step)));
-  s.unbias2 = static_cast<A>(1.0 / (1.0 - std::pow(a.beta2, step)));
-  s.rate = static_cast<A>(a.learning_rate);
-  s.eps = static_cast<A>(a.eps);
-  s.clip = rows<A>(context, 1).data[0];
-  return s;
-}
-
 // G and M: storage of the gradient and of the moments. The update uses the moments before they are rounded.
 template <class A, class G, class M>
 void step_master(const KernelContext& context) {
@@ -76,14 +52,14 @@ void step_master(const KernelContext& context) {
   CHECK(v.size() == n && rows<A>(context, 1).size() == 1, n, v.size());
   const G* grad = own_part<G>(context, 0, n);
   A* master = own_part<A>(context, 4, n);
-  const AdamStep<A> s = adam_step<A>(context);
+  const AdamStep<A> s = adam_step<A>(attributes(context), context.step);
+  const A clip = rows<A>(context, 1).data[0];
   for (std::int64_t i = 0; i < n; ++i) {
-    const A g = static_cast<A>(widen(grad[i])) * s.clip;
-    const A m1 = s.beta1 * static_cast<A>(widen(m.data[i])) + s.fresh1 * g;
-    const A v1 = s.beta2 * static_cast<A>(widen(v.data[i])) + s.fresh2 * g * g;
-    m.data[i] = narrow<M>(m1);
-    v.data[i] = narrow<M>(v1);
-    master[i] -= s.rate * (m1 * s.unbias1) / (std::sqrt(v1 * s.unbias2) + s.eps);
+    const AdamElement<A> before{static_cast<A>(widen(m.data[i])), static_cast<A>(widen(v.data[i])), master[i]};
+    const AdamElement<A> after = adam_update(s, before, static_cast<A>(widen(grad[i])) * clip);
+    m.data[i] = narrow<M>(after.m);
+    v.data[i] = narrow<M>(after.v);
+    master[i] = after.master;
   }
 }
 

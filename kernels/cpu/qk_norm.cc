@@ -6,38 +6,11 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/cpu/access.h"
+#include "kernels/cpu/qk_layout.h"
 #include "kernels/cpu/reference.h"
 
 namespace stepcast::kernels::cpu {
 namespace {
-
-// Neighbouring stretches of `width` columns, from `begin` on, that share one weight; `statistic` is that of the first.
-struct Stretches {
-  std::int64_t begin = 0;
-  std::int64_t count = 0;
-  std::int64_t width = 0;
-  std::int64_t statistic = 0;
-};
-
-struct QkLayout {
-  Stretches q, k;
-  std::int64_t columns = 0;     // of q and k
-  std::int64_t statistics = 0;  // of a row
-};
-
-QkLayout layout_of(const program::Attributes& a, std::int64_t q_weight, std::int64_t k_weight) {
-  CHECK(a.heads > 0 && a.kv_heads > 0 && a.head_dim > 0, a.heads, a.kv_heads, a.head_dim);
-  const std::int64_t q = std::int64_t{a.heads} * a.head_dim;
-  const std::int64_t k = std::int64_t{a.kv_heads} * a.head_dim;
-  CHECK(q_weight > 0 && k_weight > 0 && q % q_weight == 0 && k % k_weight == 0, q, q_weight, k, k_weight);
-  QkLayout at;
-  at.q = {0, q / q_weight, q_weight, 0};
-  at.k = {q, k / k_weight, k_weight, at.q.count};
-  at.columns = q + k;
-  at.statistics = at.q.count + at.k.count;
-  return at;
-}
 
 template <class S>
 void normalise(S* row, const Stretches& s, const S* weight, double eps, Accumulate<S>* rstd) {
@@ -59,7 +32,7 @@ void forward(const KernelContext& context) {
   const auto qkv = rows<S>(context, 2);
   const auto raw = rows<S>(context, 3);
   const auto rstd = rows<Accumulate<S>>(context, 4);
-  const QkLayout at = layout_of(attributes(context), q_weight.size(), k_weight.size());
+  const QkLayout at = qk_layout(attributes(context), q_weight.size(), k_weight.size());
   CHECK(raw.count == qkv.count && raw.width == at.columns && qkv.width > at.columns, raw.width, at.columns, qkv.width);
   CHECK(rstd.count == qkv.count && rstd.width == at.statistics, rstd.width, at.statistics);
   const double eps = attributes(context).value;
@@ -95,7 +68,7 @@ void backward_input(const KernelContext& context) {
   const auto q_weight = rows<S>(context, 2);
   const auto k_weight = rows<S>(context, 3);
   const auto dqkv = rows<S>(context, 4);
-  const QkLayout at = layout_of(attributes(context), q_weight.size(), k_weight.size());
+  const QkLayout at = qk_layout(attributes(context), q_weight.size(), k_weight.size());
   CHECK(raw.count == dqkv.count && raw.width == at.columns && dqkv.width > at.columns, raw.width, at.columns);
   for (std::int64_t t = 0; t < dqkv.count; ++t) {
     through_norm(dqkv[t], raw[t], at.q, q_weight.data, rstd[t]);
@@ -120,7 +93,7 @@ void backward_weight(const KernelContext& context) {
   const auto rstd = rows<A>(context, 2);
   const auto dq_weight = rows<G>(context, 3);
   const auto dk_weight = rows<G>(context, 4);
-  const QkLayout at = layout_of(attributes(context), dq_weight.size(), dk_weight.size());
+  const QkLayout at = qk_layout(attributes(context), dq_weight.size(), dk_weight.size());
   std::vector<A> q_sum(static_cast<std::size_t>(at.q.width), A(0));
   std::vector<A> k_sum(static_cast<std::size_t>(at.k.width), A(0));
   for (std::int64_t t = 0; t < raw.count; ++t) {

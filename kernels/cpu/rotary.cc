@@ -5,25 +5,24 @@
 //
 // q and k heads of a qkv row [q heads | k heads | v heads] are turned in place; row t is at position t / batch of the
 // own share of the sequence.
-#include <cmath>
 #include <vector>
 
 #include "kernels/cpu/access.h"
 #include "kernels/cpu/reference.h"
+#include "kernels/rotary.h"
 #include "kernels/share.h"
 
 namespace stepcast::kernels::cpu {
 namespace {
 
 template <class S>
-void turn_head(S* head, std::int64_t half, const std::vector<Accumulate<S>>& cosine,
-               const std::vector<Accumulate<S>>& sine) {
+void turn_head(S* head, const std::vector<Turn<Accumulate<S>>>& turns) {
+  const auto half = static_cast<std::int64_t>(turns.size());
   for (std::int64_t i = 0; i < half; ++i) {
-    const auto pair = static_cast<std::size_t>(i);
-    const Accumulate<S> x = widen(head[i]);
-    const Accumulate<S> y = widen(head[i + half]);
-    head[i] = narrow<S>(x * cosine[pair] - y * sine[pair]);
-    head[i + half] = narrow<S>(y * cosine[pair] + x * sine[pair]);
+    const auto turned =
+        turned_pair<Accumulate<S>>({widen(head[i]), widen(head[i + half])}, turns[static_cast<std::size_t>(i)]);
+    head[i] = narrow<S>(turned.x);
+    head[i + half] = narrow<S>(turned.y);
   }
 }
 
@@ -39,19 +38,15 @@ void turn(const KernelContext& context, double direction) {
   CHECK(turned % 2 == 0 && turned <= a.head_dim, turned, a.head_dim);
   const std::int64_t half = turned / 2;
   const Share share{context.index, context.index_count, qkv.count / a.batch};
-  std::vector<A> cosine(static_cast<std::size_t>(half));
-  std::vector<A> sine(cosine.size());
+  std::vector<Turn<A>> turns(static_cast<std::size_t>(half));
   for (std::int64_t t = 0; t < qkv.count; ++t) {
     if (t % a.batch == 0) {
       for (std::int64_t i = 0; i < half; ++i) {
-        const double frequency = std::pow(a.value, -2.0 * static_cast<double>(i) / static_cast<double>(turned));
-        const std::int64_t position = share.position(t / a.batch);
-        const double angle = direction * static_cast<double>(position) * frequency;
-        cosine[static_cast<std::size_t>(i)] = static_cast<A>(std::cos(angle));
-        sine[static_cast<std::size_t>(i)] = static_cast<A>(std::sin(angle));
+        turns[static_cast<std::size_t>(i)] =
+            rotary_turn<A>(direction, share.position(t / a.batch), rotary_frequency(a.value, i, turned));
       }
     }
-    for (std::int64_t h = 0; h < a.heads + a.kv_heads; ++h) turn_head(qkv[t] + h * a.head_dim, half, cosine, sine);
+    for (std::int64_t h = 0; h < a.heads + a.kv_heads; ++h) turn_head(qkv[t] + h * a.head_dim, turns);
   }
 }
 

@@ -1,20 +1,13 @@
-// Synthetic training data: every token is a function of (seed, sample, position), so that any layout of ranks and
-// microbatches trains on the same samples.
+// Synthetic training data (kernels/tokens.h).
 //
 // Sample g = (index * microbatches + count) * batch + b for sequence b of this microbatch on data-parallel rank
 // `index`. Its token at position p is RandomStream(seed, "tokens").integer_at(g * 2^20 + p, vocab), for p in [0,
 // sequence]; the target of position p is the token at p + 1.
-#include "base/random.h"
 #include "kernels/cpu/access.h"
 #include "kernels/cpu/reference.h"
+#include "kernels/tokens.h"
 
 namespace stepcast::kernels::cpu {
-namespace {
-
-constexpr std::int64_t kMaxSequence = std::int64_t{1} << 20;  // positions of different samples never share an index
-
-}  // namespace
-
 void token_load(const KernelContext& context) {
   const auto tokens = rows<std::int32_t>(context, 0);
   const auto targets = rows<std::int32_t>(context, 1);
@@ -26,15 +19,11 @@ void token_load(const KernelContext& context) {
   CHECK(sequence < kMaxSequence, sequence);
 
   const RandomStream stream(context.seed, "tokens");
-  const auto token_at = [&](std::int64_t sample, std::int64_t position) {
-    const auto index = static_cast<std::uint64_t>(sample * kMaxSequence + position);
-    return static_cast<std::int32_t>(stream.integer_at(index, static_cast<std::uint64_t>(a.vocab)));
-  };
   const std::int64_t first_sample = (context.index * a.microbatches + a.count) * a.batch;
   for (std::int64_t b = 0; b < a.batch; ++b) {
     for (std::int64_t p = 0; p < sequence; ++p) {
-      tokens.data[p * a.batch + b] = token_at(first_sample + b, p);
-      targets.data[p * a.batch + b] = token_at(first_sample + b, p + 1);
+      tokens.data[p * a.batch + b] = token_at(stream, first_sample + b, p, a.vocab);
+      targets.data[p * a.batch + b] = token_at(stream, first_sample + b, p + 1, a.vocab);
     }
   }
 }

@@ -28,6 +28,11 @@ Buffer values_of(const FastOperand& o, DType storage, std::size_t position, std:
     for (std::int64_t i = 0; i < tokens.size(); ++i) tokens.set(i, static_cast<double>(i * 5 % vocabulary));
     return tokens;
   }
+  if (o.content == kMask) {
+    Buffer mask(DType::kU8, o.shape);
+    for (std::int64_t i = 0; i < mask.size(); ++i) mask.set(i, static_cast<double>(i * 5 % 7 % 2));
+    return mask;
+  }
   const bool stored = o.content == kStorage || o.content == kPositiveStorage;
   const DType dtype = stored ? storage : storage == DType::kF64 ? DType::kF64 : DType::kF32;
   const Buffer random = random_buffer(DType::kBf16, o.shape, "operand" + std::to_string(position));
@@ -41,9 +46,33 @@ Buffer values_of(const FastOperand& o, DType storage, std::size_t position, std:
   return result;
 }
 
+// What roundings are relative to: operands are of the order of one, and a result may be a small difference of such.
+double largest_magnitude(const Buffer& exact) {
+  double largest = 1;
+  for (const double value : exact.values()) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  return largest;
+}
+
+// The first element that is not within `absolute` of the exact one before it is stored; where it is 0, the first that
+// is not the exact one.
+std::optional<std::int64_t> first_difference(const Buffer& got, const Buffer& exact, double absolute) {
+  const double stored = got.dtype() == DType::kBf16 ? kBf16Rounding : kF32Rounding;
+  for (std::int64_t i = 0; i < exact.size(); ++i) {
+    const double want = exact.at(i);
+    if (std::isinf(want) && got.at(i) == want) continue;
+    // The rounding of what is already off by `absolute`.
+    const double bound = absolute == 0 ? 0 : absolute + stored * (std::abs(want) + absolute);
+    if (!(std::abs(got.at(i) - want) <= bound)) return i;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::vector<Buffer> run_fast_case(const FastCase& c, DType storage, Kernel kernel, StreamState* state) {
+std::vector<Buffer> run_fast_case(const FastCase& c, DType storage,
+                                  const std::function<void(const KernelContext&)>& kernel, StreamState* state) {
   std::vector<Buffer> buffers;
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
     const Buffer values = values_of(c.operands[i], storage, i, c.vocabulary);
@@ -64,6 +93,19 @@ std::vector<Buffer> run_fast_case(const FastCase& c, DType storage, Kernel kerne
                        .seed = c.options.seed,
                        .state = state});
   return buffers;
+}
+
+std::optional<std::string> difference(const FastCase& c, DType storage, const std::vector<Buffer>& got,
+                                      const std::vector<Buffer>& exact) {
+  for (std::size_t operand = 0; operand < got.size(); ++operand) {
+    const double absolute = c.roundings * kF32Rounding * largest_magnitude(exact[operand]);
+    const std::optional<std::int64_t> at = first_difference(got[operand], exact[operand], absolute);
+    if (!at) continue;
+    return c.name + (storage == DType::kF32 ? ", f32" : ", bf16") + ", operand " + std::to_string(operand) +
+           ", element " + std::to_string(*at) + ": " + std::to_string(got[operand].at(*at)) + " for " +
+           std::to_string(exact[operand].at(*at));
+  }
+  return std::nullopt;
 }
 
 // Elements of a row go through at most eight operations on values below the largest result; sums of columns add one

@@ -14,40 +14,10 @@
 namespace stepcast::kernels {
 namespace {
 
-constexpr double kF32Rounding = 0x1p-24;
-constexpr double kBf16Rounding = 0x1p-8;
-
-// What roundings are relative to: operands are of the order of one, and a result may be a small difference of such.
-double largest_magnitude(const Buffer& exact) {
-  double largest = 1;
-  for (const double value : exact.values()) {
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-  }
-  return largest;
-}
-
-// Every element of `got` is within `absolute` of the exact one before it is stored.
-void expect_close(const Buffer& got, const Buffer& exact, double absolute, const std::string& name) {
-  const double stored = got.dtype() == DType::kBf16 ? kBf16Rounding : kF32Rounding;
-  for (std::int64_t i = 0; i < exact.size(); ++i) {
-    const double want = exact.at(i);
-    if (std::isinf(want)) {
-      ASSERT_EQ(got.at(i), want) << name << " element " << i;
-      continue;
-    }
-    // The rounding of what is already off by `absolute`.
-    const double bound = absolute + stored * (std::abs(want) + absolute);
-    ASSERT_LE(std::abs(got.at(i) - want), bound) << name << " element " << i << ": " << got.at(i) << " for " << want;
-  }
-}
-
 void expect_case(const FastCase& c, const std::vector<Buffer>& exact, DType storage, StreamState* state) {
   const std::vector<Buffer> got = run_fast_case(c, storage, fast_kernel(c.kind), state);
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const double absolute = c.roundings * kF32Rounding * largest_magnitude(exact[i]);
-    expect_close(got[i], exact[i], absolute,
-                 c.name + (storage == DType::kF32 ? ", f32" : ", bf16") + ", operand " + std::to_string(i));
-  }
+  const std::optional<std::string> wrong = difference(c, storage, got, exact);
+  ASSERT_FALSE(wrong) << *wrong;
 }
 
 // On one thread and on two.
