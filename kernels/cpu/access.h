@@ -44,8 +44,8 @@ struct Rows {
   std::int64_t count = 0;
   std::int64_t width = 1;
 
-  S* operator[](std::int64_t row) const { return data + row * width; }
-  std::int64_t size() const { return count * width; }
+  constexpr S* operator[](std::int64_t row) const { return data + row * width; }
+  constexpr std::int64_t size() const { return count * width; }
 };
 
 // The operand at `position` as rows of S, which must be its element type.

@@ -18,12 +18,12 @@ struct AttentionLayout {
   std::int64_t kv_heads;
   std::int64_t dim;
 
-  std::int64_t group() const { return heads / kv_heads; }
-  std::int64_t width() const { return (heads + 2 * kv_heads) * dim; }
-  std::int64_t row(std::int64_t position, std::int64_t b) const { return position * batch + b; }
-  std::int64_t query(std::int64_t head) const { return head * dim; }
-  std::int64_t key(std::int64_t kv_head) const { return (heads + kv_head) * dim; }
-  std::int64_t value(std::int64_t kv_head) const { return (heads + kv_heads + kv_head) * dim; }
+  constexpr std::int64_t group() const { return heads / kv_heads; }
+  constexpr std::int64_t width() const { return (heads + 2 * kv_heads) * dim; }
+  constexpr std::int64_t row(std::int64_t position, std::int64_t b) const { return position * batch + b; }
+  constexpr std::int64_t query(std::int64_t head) const { return head * dim; }
+  constexpr std::int64_t key(std::int64_t kv_head) const { return (heads + kv_head) * dim; }
+  constexpr std::int64_t value(std::int64_t kv_head) const { return (heads + kv_heads + kv_head) * dim; }
 };
 
 inline AttentionLayout attention_layout(const KernelContext& context, std::int64_t tokens, std::int64_t qkv_width) {
@@ -43,7 +43,7 @@ A scale_of(const AttentionLayout& at) {
 
 // ALiBi's slope of head `head` of a model of `heads` (Press, Smith, Lewis 2021, arXiv:2108.12409, section 3 and its
 // get_slopes): 2^(-8 (h+1) / n) for n heads, a power of two; further heads take every second slope of 2 n heads.
-inline double alibi_slope(std::int64_t head, std::int64_t heads) {
+constexpr double alibi_slope(std::int64_t head, std::int64_t heads) {
   std::int64_t n = 1;
   while (2 * n <= heads) n *= 2;
   if (head < n) return std::exp2(-8.0 * static_cast<double>(head + 1) / static_cast<double>(n));

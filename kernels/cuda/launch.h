@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/cpu/access.h"
 #include "kernels/element.h"
@@ -67,6 +68,10 @@ void launch(const KernelContext& context, const Grid& grid, void (*kernel)(Param
   CUDA_TRY(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }
 
+// Memory of the device for the op being enqueued, until the next op of the stream asks. One call an op: a second may
+// move it.
+inline std::byte* scratch(const KernelContext& context, std::size_t bytes) { return state_of(context).scratch(bytes); }
+
 #else
 
 template <class T>
@@ -79,6 +84,8 @@ void launch(const KernelContext&, const Grid& grid, void (*kernel)(Parameters...
   simt::run(grid.blocks, grid.threads, grid.shared_bytes, grid.meets,
             [=] { kernel(static_cast<Parameters>(arguments)...); });
 }
+
+inline std::byte* scratch(const KernelContext&, std::size_t bytes) { return simt::scratch(bytes); }
 
 #endif
 
@@ -95,6 +102,27 @@ void launch_elements(const KernelContext& context, std::int64_t count, void (*ke
   constexpr std::int64_t kMostBlocks = 16384;  // enough to fill any GPU many times
   const std::int64_t blocks = std::min((count + kBlock - 1) / kBlock, kMostBlocks);
   launch(context, {.blocks = dim3(static_cast<unsigned>(blocks)), .meets = false}, kernel, arguments...);
+}
+
+// Whole warps for `width` columns of which each thread takes `columns` or more, up to `most` threads.
+constexpr unsigned threads_for(std::int64_t width, std::int64_t columns, unsigned most) {
+  const std::int64_t warps = (width + columns * kWarp - 1) / (columns * kWarp);
+  return static_cast<unsigned>(std::clamp<std::int64_t>(warps * kWarp, kWarp, most));
+}
+
+// A block for each row, in x: y and z end at 65535.
+inline dim3 blocks_of_rows(std::int64_t rows) {
+  CHECK(rows >= 0 && rows <= std::numeric_limits<std::int32_t>::max(), rows);
+  return dim3(static_cast<unsigned>(rows));
+}
+
+// For kernels that treat the elements of rows one by one: a block does row blockIdx.x, a thread of it the columns
+// threadIdx.x, + blockDim.x, ...
+template <class... Parameters, class... Arguments>
+void launch_rows(const KernelContext& context, std::int64_t rows, std::int64_t width, void (*kernel)(Parameters...),
+                 Arguments... arguments) {
+  launch(context, {.blocks = blocks_of_rows(rows), .threads = dim3(threads_for(width, 1, kBlock)), .meets = false},
+         kernel, arguments...);
 }
 
 // Calls body.operator()<S>() with the storage type S of `dtype`, f32 or bf16.

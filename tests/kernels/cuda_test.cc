@@ -5,6 +5,7 @@
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/reduce.h"
 #include "tests/kernels/fast_cases.h"
+#include "tests/kernels/products.h"
 
 namespace stepcast::kernels {
 namespace {
@@ -23,6 +24,37 @@ void expect_cases(const std::vector<FastCase>& cases) {
 }
 
 TEST(Cuda, Elementwise) { expect_cases(elementwise_cases()); }
+TEST(Cuda, Attention) { expect_cases(attention_cases()); }
+TEST(Cuda, ShareAttention) { expect_cases(share_attention_cases()); }
+TEST(Cuda, UnfusedAttention) { expect_cases(unfused_attention_cases()); }
+
+TEST(Cuda, Matmul) {
+  for (const ProductSize& p : product_sizes()) {
+    for (const ProductForm& f : product_forms()) {
+      const std::optional<std::string> wrong = product_difference(p, f, cuda::matmul, nullptr);
+      ASSERT_FALSE(wrong) << *wrong;
+    }
+  }
+}
+
+// The same operands give the same bytes, though threads run in another order each time.
+TEST(Cuda, AttentionAndMatmulRepeat) {
+  std::vector<FastCase> cases = attention_cases();
+  for (const auto& more : {share_attention_cases(), unfused_attention_cases()}) {
+    cases.insert(cases.end(), more.begin(), more.end());
+  }
+  constexpr std::size_t kStep = 7;  // a few of every kind
+  for (std::size_t at = 0; at < cases.size(); at += kStep) {
+    const FastCase& c = cases[at];
+    const std::vector<Buffer> once = run_fast_case(c, DType::kF32, cuda::kernel_of(c.kind), nullptr);
+    const std::vector<Buffer> again = run_fast_case(c, DType::kF32, cuda::kernel_of(c.kind), nullptr);
+    for (std::size_t i = 0; i < once.size(); ++i) ASSERT_EQ(once[i].bytes(), again[i].bytes()) << c.name;
+  }
+  const ProductSize p{130, 96, 257};
+  const ProductForm f{program::MatmulForm::kTN, DType::kBf16, DType::kF32, true, false};
+  EXPECT_EQ(multiply(p, f, cuda::matmul, nullptr, false)[2].bytes(),
+            multiply(p, f, cuda::matmul, nullptr, false)[2].bytes());
+}
 
 __global__ void sum_blocks(const double* in, double* out) {
   const double sum = cuda::block_sum(in[cuda::first_element()]);

@@ -48,6 +48,7 @@ std::vector<FastCase> cross_entropy_cases();
 std::vector<FastCase> optimizer_cases();
 std::vector<FastCase> attention_cases();
 std::vector<FastCase> share_attention_cases();
+std::vector<FastCase> unfused_attention_cases();
 
 // Runs the case with storage type `storage` by `kernel`, from the same numbers whatever the type (they are exact in
 // bf16). Operands that are written hold NaN before. Gives every operand afterwards.

@@ -42,9 +42,11 @@ class Threads {
   Fiber& current() { return fibers_[current_]; }
   Fiber& lane(unsigned lane) { return fibers_[current_ / kLanes * kLanes + lane]; }
   unsigned own_lane() const { return static_cast<unsigned>(current_ % kLanes); }
-  std::size_t count() const { return count_; }
+  // Of the warp of the thread that runs.
+  unsigned lanes() const { return static_cast<unsigned>(std::min<std::size_t>(count_ - current_ / kLanes * kLanes, kLanes)); }
 
   std::vector<std::byte> shared;
+  std::vector<std::byte> scratch;
   bool meets = false;
 
  private:
@@ -159,6 +161,11 @@ void run(dim3 blocks, dim3 block_threads, std::size_t shared_size, bool meets, c
   }
 }
 
+std::byte* scratch(std::size_t bytes) {
+  threads.scratch.assign(bytes, std::byte{0xff});  // NaN until a kernel writes it
+  return threads.scratch.data();
+}
+
 std::byte* shared_bytes() { return threads.shared.data(); }
 
 void meet_block() {
@@ -177,6 +184,17 @@ void exchange(const void* own, std::size_t bytes, unsigned lane, void* other) {
   meet_warp();
   std::memcpy(other, threads.lane(lane).value.data(), bytes);
   meet_warp();
+}
+
+unsigned votes(bool own) {
+  threads.current().value[0] = std::byte{own};
+  meet_warp();
+  unsigned bits = 0;
+  for (unsigned lane = 0; lane < threads.lanes(); ++lane) {
+    bits |= static_cast<unsigned>(threads.lane(lane).value[0]) << lane;
+  }
+  meet_warp();
+  return bits;
 }
 
 unsigned own_lane() { return threads.own_lane(); }

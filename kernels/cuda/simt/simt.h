@@ -6,6 +6,7 @@
 // A thread is a fiber. It runs until it meets others (a barrier, a shuffle) or ends.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -39,11 +40,16 @@ void run(dim3 blocks, dim3 threads, std::size_t shared_bytes, bool meets, const 
 // The dynamic shared memory of the block that runs.
 std::byte* shared_bytes();
 
+// Memory for the op that runs; the next call takes it back.
+std::byte* scratch(std::size_t bytes);
+
 void meet_block();
 void meet_warp();
 // What the thread of lane `lane` of the own warp gave; every thread of the warp calls it. Up to 16 bytes.
 void exchange(const void* own, std::size_t bytes, unsigned lane, void* other);
 unsigned own_lane();
+// Bit i: what lane i gave; every thread of the warp calls it.
+unsigned votes(bool own);
 
 template <class T>
 T value_of(T own, unsigned lane) {
@@ -70,5 +76,9 @@ T __shfl_down_sync(unsigned, T value, unsigned distance) {
   const unsigned lane = simt::own_lane() + distance;
   return simt::value_of(value, lane < 32 ? lane : simt::own_lane());
 }
+
+inline unsigned __ballot_sync(unsigned, bool predicate) { return simt::votes(predicate); }
+// 1 + the position of the lowest bit that is set; 0 where none is.
+inline int __ffs(unsigned bits) { return bits == 0 ? 0 : std::countr_zero(bits) + 1; }
 
 }  // namespace stepcast::kernels::cuda
