@@ -18,12 +18,12 @@ struct AttentionLayout {
   std::int64_t kv_heads;
   std::int64_t dim;
 
-  std::int64_t group() const { return heads / kv_heads; }
-  std::int64_t width() const { return (heads + 2 * kv_heads) * dim; }
-  std::int64_t row(std::int64_t position, std::int64_t b) const { return position * batch + b; }
-  std::int64_t query(std::int64_t head) const { return head * dim; }
-  std::int64_t key(std::int64_t kv_head) const { return (heads + kv_head) * dim; }
-  std::int64_t value(std::int64_t kv_head) const { return (heads + kv_heads + kv_head) * dim; }
+  constexpr std::int64_t group() const { return heads / kv_heads; }
+  constexpr std::int64_t width() const { return (heads + 2 * kv_heads) * dim; }
+  constexpr std::int64_t row(std::int64_t position, std::int64_t b) const { return position * batch + b; }
+  constexpr std::int64_t query(std::int64_t head) const { return head * dim; }
+  constexpr std::int64_t key(std::int64_t kv_head) const { return (heads + kv_head) * dim; }
+  constexpr std::int64_t value(std::int64_t kv_head) const { return (heads + kv_heads + kv_head) * dim; }
 };
 
 inline AttentionLayout attention_layout(const KernelContext& context, std::int64_t tokens, std::int64_t qkv_width) {

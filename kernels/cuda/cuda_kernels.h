@@ -14,6 +14,15 @@ void cast(const KernelContext& context);
 void add(const KernelContext& context);
 void sum_parts(const KernelContext& context);
 void accumulate(const KernelContext& context);
+void matmul(const KernelContext& context);
+void attention_forward(const KernelContext& context);
+void attention_backward(const KernelContext& context);
+void share_attention_forward(const KernelContext& context);
+void share_attention_backward(const KernelContext& context);
+void attention_scores_forward(const KernelContext& context);
+void attention_scores_backward(const KernelContext& context);
+void attention_context_forward(const KernelContext& context);
+void attention_context_backward(const KernelContext& context);
 
 void token_load(const KernelContext& context);
 void embedding_forward(const KernelContext& context);

@@ -19,10 +19,11 @@ struct Max {
   }
 };
 
-// Of the 32 values of a warp, on every lane. All lanes of the warp call it.
-template <class Combine, class T>
+// Of the values of each kLanes neighbouring lanes of a warp, a power of two, on each of these; of all 32 unless said
+// otherwise. All lanes of the warp call it.
+template <class Combine, unsigned kLanes = kWarp, class T>
 __device__ T over_warp(T value) {
-  for (unsigned distance = kWarp / 2; distance > 0; distance /= 2) {
+  for (unsigned distance = kLanes / 2; distance > 0; distance /= 2) {
     value = Combine()(value, __shfl_xor_sync(0xffffffffU, value, static_cast<int>(distance)));
   }
   return value;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "base/check.h"
+#include "kernels/cuda/cublas_matmul.h"
 #include "kernels/cuda/cuda_try.h"
 #include "kernels/kernel.h"
 
@@ -18,11 +20,15 @@ class CudaState : public StreamState {
   cudaStream_t stream() const { return stream_; }
   // Device memory for the op being enqueued, usable until the next op of the stream asks; it grows.
   std::byte* scratch(std::size_t bytes);
+  // Made, with its workspace, when the stream's first matmul asks.
+  CublasMatmuls& matmuls();
 
  private:
   cudaStream_t stream_;
   std::byte* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
+  std::byte* workspace_ = nullptr;
+  std::unique_ptr<CublasMatmuls> matmuls_;
 };
 
 CudaState& state_of(const KernelContext& context);

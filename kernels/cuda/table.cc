@@ -62,6 +62,15 @@ constexpr Row kTable[] = {
     {OpKind::kSumSquares, sum_squares},
     {OpKind::kClipFactor, clip_factor},
     {OpKind::kAdam, adam},
+    {OpKind::kMatmul, matmul},
+    {OpKind::kAttentionForward, attention_forward},
+    {OpKind::kAttentionBackward, attention_backward},
+    {OpKind::kShareAttentionForward, share_attention_forward},
+    {OpKind::kShareAttentionBackward, share_attention_backward},
+    {OpKind::kAttentionScoresForward, attention_scores_forward},
+    {OpKind::kAttentionScoresBackward, attention_scores_backward},
+    {OpKind::kAttentionContextForward, attention_context_forward},
+    {OpKind::kAttentionContextBackward, attention_context_backward},
 };
 
 }  // namespace

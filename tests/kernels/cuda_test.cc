@@ -5,6 +5,7 @@
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/reduce.h"
 #include "tests/kernels/fast_cases.h"
+#include "tests/kernels/products.h"
 
 namespace stepcast::kernels {
 namespace {
@@ -39,26 +40,38 @@ TEST(Cuda, Scalars) { expect_cases(scalar_cases()); }
 TEST(Cuda, Optimizer) { expect_cases(optimizer_cases()); }
 TEST(Cuda, LargeRows) { expect_cases(large_row_cases()); }
 
+TEST(Cuda, Attention) { expect_cases(attention_cases()); }
+TEST(Cuda, ShareAttention) { expect_cases(share_attention_cases()); }
+TEST(Cuda, UnfusedAttention) { expect_cases(unfused_attention_cases()); }
+
+TEST(Cuda, Matmul) {
+  for (const ProductSize& p : product_sizes()) {
+    for (const ProductForm& f : product_forms()) {
+      const std::optional<std::string> wrong = product_difference(p, f, cuda::matmul, nullptr);
+      ASSERT_FALSE(wrong) << *wrong;
+    }
+  }
+}
+
 std::vector<FastCase> all_cases() {
   std::vector<FastCase> cases;
-  for (const auto& more :
-       {elementwise_cases(), memory_cases(), norm_cases(), qk_norm_cases(), activation_cases(), rotary_cases(),
-        embedding_cases(), position_cases(), token_cases(), dropout_cases(), softmax_cases(), row_copy_cases(),
-        cross_entropy_cases(), scalar_cases(), optimizer_cases(), large_row_cases()}) {
+  for (const auto& more : {elementwise_cases(), memory_cases(), norm_cases(), qk_norm_cases(), activation_cases(),
+                           rotary_cases(), embedding_cases(), position_cases(), token_cases(), dropout_cases(),
+                           softmax_cases(), row_copy_cases(), cross_entropy_cases(), scalar_cases(), optimizer_cases(),
+                           large_row_cases(), attention_cases(), share_attention_cases(), unfused_attention_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;
 }
 
-// Matmul and attention aside.
+// Matmuls have cases of their own.
 TEST(Cuda, EveryKindThatComputesHasAKernelAndACase) {
   std::vector<bool> has_case(program::kOpKindCount);
   for (const FastCase& c : all_cases()) has_case[static_cast<std::size_t>(c.kind)] = true;
   for (int k = 0; k < program::kOpKindCount; ++k) {
     const auto kind = static_cast<OpKind>(k);
-    const program::OpCategory category = program::category_of(kind);
-    if (category == program::OpCategory::kMatmul || category == program::OpCategory::kAttention) continue;
     EXPECT_EQ(cuda::kernel_of(kind) != nullptr, reference_kernel(kind) != nullptr) << program::to_string(kind);
+    if (kind == OpKind::kMatmul) continue;
     EXPECT_EQ(has_case[static_cast<std::size_t>(k)], reference_kernel(kind) != nullptr) << program::to_string(kind);
   }
 }
@@ -70,6 +83,10 @@ TEST(Cuda, ResultsRepeat) {
     const std::vector<Buffer> again = run_fast_case(c, DType::kBf16, cuda::kernel_of(c.kind), nullptr);
     for (std::size_t i = 0; i < once.size(); ++i) ASSERT_EQ(once[i].bytes(), again[i].bytes()) << c.name;
   }
+  const ProductSize p{130, 96, 257};
+  const ProductForm f{program::MatmulForm::kTN, DType::kBf16, DType::kF32, true, false};
+  EXPECT_EQ(multiply(p, f, cuda::matmul, nullptr, false)[2].bytes(),
+            multiply(p, f, cuda::matmul, nullptr, false)[2].bytes());
 }
 
 __global__ void sum_blocks(const double* in, double* out) {

@@ -48,6 +48,7 @@ std::vector<FastCase> cross_entropy_cases();
 std::vector<FastCase> optimizer_cases();
 std::vector<FastCase> attention_cases();
 std::vector<FastCase> share_attention_cases();
+std::vector<FastCase> unfused_attention_cases();
 // In more_cases.cc: kinds that have no fast CPU kernel, and large rows.
 std::vector<FastCase> memory_cases();
 std::vector<FastCase> embedding_cases();

@@ -10,6 +10,7 @@
 #include "kernels/cpu_fast/fast.h"
 #include "kernels/cpu_fast/vector.h"
 #include "tests/kernels/fast_cases.h"
+#include "tests/kernels/products.h"
 
 namespace stepcast::kernels {
 namespace {
@@ -43,86 +44,14 @@ TEST(Fast, Optimizer) { expect_cases(optimizer_cases()); }
 TEST(Fast, Attention) { expect_cases(attention_cases()); }
 TEST(Fast, ShareAttention) { expect_cases(share_attention_cases()); }
 
-struct Product {
-  std::int64_t m, n, k;
-};
-
-struct ProductForm {
-  program::MatmulForm form;
-  DType source, result;
-  bool accumulate, bias;
-};
-
-std::vector<Buffer> multiply(const Product& p, const ProductForm& f, Kernel kernel, StreamState* state, bool absolute) {
-  Attributes attributes;
-  attributes.form = f.form;
-  const bool a_transposed = f.form == program::MatmulForm::kTN;
-  const bool b_transposed = f.form == program::MatmulForm::kNT;
-  const Shape shapes[] = {a_transposed ? Shape{p.k, p.m} : Shape{p.m, p.k},
-                          b_transposed ? Shape{p.n, p.k} : Shape{p.k, p.n}, Shape{p.m, p.n}, Shape{p.n}};
-  std::vector<Buffer> buffers;
-  for (std::size_t i = 0; i < (f.bias ? 4U : 3U); ++i) {
-    const Buffer random = random_buffer(DType::kBf16, shapes[i], "factor" + std::to_string(i));
-    Buffer operand(i == 2 ? f.result : f.source, shapes[i]);  // NaN
-    for (std::int64_t e = 0; e < operand.size() && (i != 2 || f.accumulate); ++e) {
-      operand.set(e, absolute ? std::abs(random.at(e)) : random.at(e));
-    }
-    buffers.push_back(std::move(operand));
-  }
-  std::vector<Tensor> tensors;
-  for (Buffer& buffer : buffers) tensors.push_back(buffer.tensor());
-  kernel(KernelContext{.operands = tensors,
-                       .attributes = &attributes,
-                       .kind = OpKind::kMatmul,
-                       .accumulate = f.accumulate,
-                       .state = state});
-  return buffers;
-}
-
-// A sum of k products, each rounded once at most, added one after the other in any order, errs by at most k roundings
-// of the sum of the products' magnitudes (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1);
-// that sum is the same product of the operands' magnitudes. One more for a bias or for what c held.
-void expect_product(const Product& p, const ProductForm& f, StreamState* state) {
-  const ProductForm in_f64{f.form, DType::kF64, DType::kF64, f.accumulate, f.bias};
-  const Buffer got = multiply(p, f, fast_kernel(OpKind::kMatmul), state, false)[2];
-  const Buffer exact = multiply(p, in_f64, reference_kernel(OpKind::kMatmul), nullptr, false)[2];
-  const Buffer magnitude = multiply(p, in_f64, reference_kernel(OpKind::kMatmul), nullptr, true)[2];
-  const double stored = f.result == DType::kBf16 ? kBf16Rounding : kF32Rounding;
-  for (std::int64_t i = 0; i < exact.size(); ++i) {
-    const double sum_error = static_cast<double>(p.k + 1) * kF32Rounding * magnitude.at(i);
-    const double bound = sum_error + stored * (std::abs(exact.at(i)) + sum_error);
-    ASSERT_LE(std::abs(got.at(i) - exact.at(i)), bound)
-        << p.m << "x" << p.n << "x" << p.k << " form " << static_cast<int>(f.form) << " source "
-        << static_cast<int>(f.source) << " result " << static_cast<int>(f.result) << " accumulate " << f.accumulate
-        << " bias " << f.bias << " element " << i;
-  }
-}
-
-std::vector<ProductForm> product_forms() {
-  std::vector<ProductForm> forms;
-  for (const auto form : {program::MatmulForm::kNT, program::MatmulForm::kNN, program::MatmulForm::kTN}) {
-    for (const auto source : {DType::kF32, DType::kBf16}) {
-      for (const auto result : {DType::kF32, DType::kBf16}) {
-        if (source == DType::kF32 && result == DType::kBf16) continue;
-        forms.push_back({form, source, result, false, false});
-        forms.push_back({form, source, result, true, false});
-        forms.push_back({form, source, result, false, true});
-      }
-    }
-  }
-  return forms;
-}
-
 TEST(Fast, Matmul) {
-  constexpr Product kProducts[] = {{1, 1, 1},    {1, 7, 5},      {6, 5, 7},   {33, 65, 17},
-                                   {64, 64, 64}, {130, 96, 257}, {3, 300, 40}};
   for (const int threads : {1, 2}) {
     const std::unique_ptr<StreamState> state = fast_state(threads);
     state->begin_thread();
-    for (const Product& p : kProducts) {
+    for (const ProductSize& p : product_sizes()) {
       for (const ProductForm& f : product_forms()) {
-        expect_product(p, f, state.get());
-        if (::testing::Test::HasFatalFailure()) return;
+        const std::optional<std::string> wrong = product_difference(p, f, fast_kernel(OpKind::kMatmul), state.get());
+        ASSERT_FALSE(wrong) << *wrong;
       }
     }
   }
@@ -144,7 +73,7 @@ TEST(Fast, ResultsRepeat) {
     const std::vector<Buffer> shared = run_fast_case(c, DType::kBf16, fast_kernel(c.kind), two.get());
     for (std::size_t i = 0; i < alone.size(); ++i) ASSERT_EQ(alone[i].bytes(), shared[i].bytes()) << c.name;
   }
-  const Product p{130, 96, 257};
+  const ProductSize p{130, 96, 257};
   const ProductForm f{program::MatmulForm::kTN, DType::kBf16, DType::kF32, true, false};
   const std::unique_ptr<StreamState> again = fast_state(2);
   EXPECT_EQ(multiply(p, f, fast_kernel(OpKind::kMatmul), two.get(), false)[2].bytes(),
@@ -173,7 +102,7 @@ TEST(Fast, OtherKindsAreTheReferences) {
 }
 
 TEST(Fast, RefusesToRunWithoutItsState) {
-  const Product p{6, 5, 7};
+  const ProductSize p{6, 5, 7};
   const ProductForm f{program::MatmulForm::kNT, DType::kF32, DType::kF32, false, false};
   EXPECT_THROW(multiply(p, f, fast_kernel(OpKind::kMatmul), nullptr, false), InternalError);
   EXPECT_THROW(fast_state(0), InternalError);
