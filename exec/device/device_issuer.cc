@@ -79,7 +79,7 @@ void DeviceIssuer::issue(std::uint32_t op) {
   rank_.at = op;
   rank_.status.set_host(HostPhase::kIssuing, op);
   const Op& what = op_at(op);
-  if (graph_ < rank_.plan.graphs.size() && rank_.plan.graphs[graph_].begin == op) begin_graph();
+  if (graph_ < rank_.plan.waits.graphs.size() && rank_.plan.waits.graphs[graph_].begin == op) begin_graph();
   wait_for_ops(what.stream, rank_.plan.waits.waits_of(op));
   OpMemory memory = rank_.allocator.issue(op, rank_.progress, rank_.plan.waits.covered[op]);
   place_parts(rank_.checked.program(), rank_.id, what, memory.operands);
@@ -92,7 +92,7 @@ void DeviceIssuer::issue(std::uint32_t op) {
   done_of_[op] = given.end;
   if (!in_graph_) given.done = given.end;
   pending(what.stream).push_back(given);
-  if (in_graph_ && rank_.plan.graphs[graph_].end == op + 1) end_graph();
+  if (in_graph_ && rank_.plan.waits.graphs[graph_].end == op + 1) end_graph();
 }
 
 void DeviceIssuer::wait_for_ops(program::Stream s, std::span<const std::uint32_t> ops) {
@@ -145,14 +145,14 @@ void DeviceIssuer::enqueue_kernel(std::uint32_t op, const Op& what, const OpMemo
 }
 
 void DeviceIssuer::begin_graph() {
-  const GraphRange& range = rank_.plan.graphs[graph_];
-  wait_for_ops(range.streams.front(), rank_.plan.waits.graph_waits[graph_]);
+  const GraphRange& range = rank_.plan.waits.graphs[graph_];
+  wait_for_ops(range.streams.front(), range.waits);
   device_.begin_graph(range.number, range.streams);
   in_graph_ = true;
 }
 
 void DeviceIssuer::end_graph() {
-  const GraphRange& range = rank_.plan.graphs[graph_];
+  const GraphRange& range = rank_.plan.waits.graphs[graph_];
   device_.end_graph();
   for (const program::Stream s : range.streams) {
     const EventNumber closing = rank_.events.take();

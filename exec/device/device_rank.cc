@@ -12,8 +12,7 @@ namespace stepcast::exec {
 DevicePlan plan_device(const program::Program& p, const program::RankProgram& r, const program::Resolution& res) {
   DevicePlan plan;
   plan.loaded = load(p, r, res);
-  plan.graphs = graph_ranges(p, r, res);
-  plan.waits = plan_waits(p, r, res, plan.loaded, plan.graphs);
+  plan.waits = plan_waits(p, r, res, plan.loaded, graph_ranges(p, r, res));
   return plan;
 }
 

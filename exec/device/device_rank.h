@@ -11,7 +11,6 @@
 #include "exec/device/comm_layout.h"
 #include "exec/device/device.h"
 #include "exec/device/event_pool.h"
-#include "exec/device/graph_ranges.h"
 #include "exec/device/wait_plan.h"
 #include "exec/executor.h"
 #include "exec/load.h"
@@ -24,7 +23,6 @@ namespace stepcast::exec {
 // What is worked out once per rank program.
 struct DevicePlan {
   LoadedProgram loaded;
-  std::vector<GraphRange> graphs;
   WaitPlan waits;
 };
 

@@ -7,8 +7,8 @@
 namespace stepcast::exec {
 namespace {
 
-bool runs_on_device(const program::RankProgram& r, const program::Call& call, const program::Op& op) {
-  if (op.kind == program::OpKind::kHostRead) return false;
+bool belongs_in_graph(const program::RankProgram& r, const program::Call& call, const program::Op& op) {
+  if (op.kind == program::OpKind::kHostRead || program::is_p2p(op.kind)) return false;
   return std::none_of(op.operands.begin(), op.operands.end(), [&](const program::Operand& o) {
     return !o.temp && r.buffers[r.views[call.args[o.index]].buffer].space == program::Space::kHost;
   });
@@ -29,7 +29,7 @@ std::vector<GraphRange> graph_ranges(const program::Program& p, const program::R
     for (std::uint32_t op = range.begin; op < range.end; ++op) {
       const program::Op& what = program::op_at(p, r, res, op);
       streams.insert(what.stream);
-      possible = possible && runs_on_device(r, r.calls[res.call_of[op]], what);
+      possible = possible && belongs_in_graph(r, r.calls[res.call_of[op]], what);
     }
     range.streams.assign(streams.begin(), streams.end());
     if (possible) ranges.push_back(std::move(range));

@@ -15,6 +15,7 @@ struct GraphRange {
   std::uint32_t begin = 0;   // flat ops [begin, end), not empty
   std::uint32_t end = 0;
   std::vector<program::Stream> streams;  // those used, ascending
+  std::vector<std::uint32_t> waits;      // outer ops to wait for before it begins; the wait plan fills it
 };
 
 std::vector<GraphRange> graph_ranges(const program::Program& p, const program::RankProgram& r,

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <set>
+#include <utility>
 
 namespace stepcast::exec {
 namespace {
@@ -32,21 +34,28 @@ class Planner {
     clocks_[own][own] = loaded_.position[op] + 1;
   }
 
-  void begin_graph(const GraphRange& range) {
+  // Whether it is one.
+  bool begin_graph(const GraphRange& range) {
     std::set<std::uint32_t, std::greater<>> outer;
     for (std::uint32_t op = range.begin; op < range.end; ++op) {
       for (const std::uint32_t before : resolution_.predecessors(op)) {
         if (before < range.begin) outer.insert(before);
       }
     }
-    meet(range.streams);
-    std::vector<std::uint32_t> waits;
-    StreamCounts& clock = clocks_[index_of(range.streams.front())];
+    GraphRange graph = range;
+    StreamCounts all{};
+    for (const program::Stream s : range.streams) take_over(all, clocks_[index_of(s)]);
     for (const std::uint32_t before : outer) {
-      if (learn(clock, before)) waits.push_back(before);
+      if (learn(all, before)) graph.waits.push_back(before);
     }
-    meet(range.streams);
-    plan_.graph_waits.push_back(std::move(waits));
+    StreamCounts first = clocks_[index_of(stream_of(range.begin))];
+    for (const std::uint32_t before : resolution_.predecessors(range.begin)) learn(first, before);
+    for (std::size_t s = 0; s < all.size(); ++s) {
+      if (all[s] > first[s]) return false;
+    }
+    for (const program::Stream s : range.streams) clocks_[index_of(s)] = all;
+    plan_.graphs.push_back(std::move(graph));
+    return true;
   }
 
   // What comes next on one of them follows what came before on all.
@@ -86,15 +95,19 @@ class Planner {
 }  // namespace
 
 WaitPlan plan_waits(const program::Program& p, const program::RankProgram& r, const program::Resolution& res,
-                    const LoadedProgram& loaded, std::span<const GraphRange> graphs) {
+                    const LoadedProgram& loaded, std::span<const GraphRange> possible_graphs) {
   Planner planner(p, r, res, loaded);
-  auto graph = graphs.begin();
+  auto next = possible_graphs.begin();
+  const GraphRange* open = nullptr;
   for (std::uint32_t op = 0; op < res.op_count(); ++op) {
-    if (graph != graphs.end() && graph->begin == op) planner.begin_graph(*graph);
+    if (next != possible_graphs.end() && next->begin == op) {
+      if (planner.begin_graph(*next)) open = &*next;
+      ++next;
+    }
     planner.add(op);
-    if (graph == graphs.end() || graph->end != op + 1) continue;
-    planner.meet(graph->streams);
-    ++graph;
+    if (open == nullptr || open->end != op + 1) continue;
+    planner.meet(open->streams);
+    open = nullptr;
   }
   return planner.take();
 }

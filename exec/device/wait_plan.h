@@ -3,7 +3,8 @@
 //
 // Per stream a vector clock counts how many ops of each stream precede its next op (Fidge, Mattern 1988); a wait takes
 // over what the awaited op knew. The streams of a graph meet at its begin and its end, and a graph waits for outer ops
-// at its begin alone. Worked out once: it is the same in every step.
+// at its begin alone. So it is a graph only if its first op waits for all of them anyway: else it would wait longer
+// than its ops have to, or even for what comes after it. Worked out once: it is the same in every step.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,10 @@
 namespace stepcast::exec {
 
 struct WaitPlan {
-  std::vector<std::uint32_t> wait_begin;                // per op, plus one past the end
-  std::vector<std::uint32_t> waits;                     // ops on other streams
-  std::vector<StreamCounts> covered;                    // per op: the first ops of each stream, over before it starts
-  std::vector<std::vector<std::uint32_t>> graph_waits;  // by position in the ranges: ops to wait for before it begins
+  std::vector<std::uint32_t> wait_begin;  // per op, plus one past the end
+  std::vector<std::uint32_t> waits;       // ops on other streams
+  std::vector<StreamCounts> covered;      // per op: the first ops of each stream, over before it starts
+  std::vector<GraphRange> graphs;         // of the possible ones, ascending
 
   std::span<const std::uint32_t> waits_of(std::uint32_t op) const {
     return std::span(waits).subspan(wait_begin[op], wait_begin[op + 1] - wait_begin[op]);
@@ -30,6 +31,6 @@ struct WaitPlan {
 };
 
 WaitPlan plan_waits(const program::Program& p, const program::RankProgram& r, const program::Resolution& res,
-                    const LoadedProgram& loaded, std::span<const GraphRange> graphs);
+                    const LoadedProgram& loaded, std::span<const GraphRange> possible_graphs);
 
 }  // namespace stepcast::exec
