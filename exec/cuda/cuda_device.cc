@@ -72,7 +72,7 @@ CudaDevice::CudaDevice(int ordinal, const CommLayout& layout, program::RankId ra
 // Errors have been reported, or do not matter any more.
 CudaDevice::~CudaDevice() {
   cudaSetDevice(ordinal_);
-  comms_.abort();
+  comms_.end_communication();
   for (const auto& [number, executable] : launched_) cudaGraphExecDestroy(executable);
   for (const Event& e : events_) {
     if (e.timed != nullptr) cudaEventDestroy(e.timed);

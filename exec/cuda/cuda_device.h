@@ -62,7 +62,7 @@ class CudaDevice : public Device {
   void copy_out(std::byte* to, const std::byte* from, std::int64_t bytes) override;
 
   void check_communication() override { comms_.check(); }
-  void abort() override { comms_.abort(); }
+  void end_communication() override { comms_.end_communication(); }
 
  private:
   struct Event {

@@ -72,7 +72,7 @@ NcclComms::NcclComms(const CommLayout& layout, program::RankId rank,
 }
 
 NcclComms::~NcclComms() {
-  abort();
+  end_communication();
   for (const auto& [stream, blocks] : scratch_) {
     for (const auto& [memory, bytes] : blocks) cudaFree(memory);
   }
@@ -237,7 +237,7 @@ void NcclComms::check() {
   }
 }
 
-void NcclComms::abort() {
+void NcclComms::end_communication() {
   const std::lock_guard lock(mutex_);
   if (aborted_.exchange(true)) return;
   for (ncclComm_t c : comms_) {

@@ -38,7 +38,7 @@ class NcclComms {
   // Throws Error (kExecution) when a communicator has failed meanwhile.
   void check();
   // Any thread, any number of times.
-  void abort();
+  void end_communication();
 
  private:
   ncclComm_t comm(std::uint32_t communicator) const;

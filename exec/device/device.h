@@ -2,9 +2,9 @@
 // own, events between them.
 //
 // Everything given to a stream (fill, run, collective, messages, record, wait) returns without waiting for it. A device
-// belongs to one rank and one host thread at a time, but abort(), which any thread may call. Functions throw Error
-// (kExecution) with the call that failed, and what the device says of it; a device may tell so later, of work given
-// before.
+// belongs to one rank and one host thread at a time, but for end_communication(), which any thread may call. Functions
+// throw Error (kExecution) with the call that failed, and what the device says of it; a device may tell so later, of
+// work given before.
 #pragma once
 
 #include <cstddef>
@@ -85,7 +85,7 @@ class Device : public PhysicalMemory {
   virtual void check_communication() = 0;
   // Ends communication under way, so that nothing waits for ranks that do not come; no step can be run after it. Any
   // thread, any number of times.
-  virtual void abort() = 0;
+  virtual void end_communication() = 0;
 };
 
 }  // namespace stepcast::exec

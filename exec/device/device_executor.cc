@@ -133,7 +133,7 @@ void DeviceExecutor::State::run_job(Job& job, bool watched) {
 }
 
 void DeviceExecutor::State::abort_all() {
-  for (const program::RankId rank : local) of(rank).device->abort();
+  for (const program::RankId rank : local) of(rank).device->end_communication();
 }
 
 std::string DeviceExecutor::State::failure_text(const DeviceRank& rank, const std::string& what) {

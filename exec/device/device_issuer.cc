@@ -220,28 +220,38 @@ void DeviceIssuer::show_head(program::Stream s) {
   rank_.status.set_stream(s, communicates ? StreamPhase::kWaitingPeers : StreamPhase::kRunning, head.op);
 }
 
+// Of all streams, the op that was issued first and is not known to be over; null where there is none. An error that a
+// device tells of while its host waits is most likely of that op.
+const DeviceIssuer::Pending* DeviceIssuer::oldest() const {
+  const Pending* first = nullptr;
+  for (const std::deque<Pending>& queue : pending_) {
+    if (!queue.empty() && (first == nullptr || queue.front().op < first->op)) first = &queue.front();
+  }
+  return first;
+}
+
 // Waits until another op is over; false when none is pending, or only those of an open graph. Throws Stopped.
 bool DeviceIssuer::wait_for_one() {
   if (in_graph_) return false;
-  for (;;) {
-    if (harvest() > 0) return true;
-    const Pending* oldest = nullptr;
-    for (const std::deque<Pending>& queue : pending_) {
-      if (!queue.empty() && (oldest == nullptr || queue.front().op < oldest->op)) oldest = &queue.front();
-    }
-    if (oldest == nullptr) return false;
-    device_.wait_for(*oldest->done, kSlice);
+  const std::uint32_t issuing = rank_.at;
+  while (harvest() == 0) {
+    const Pending* first = oldest();
+    if (first == nullptr) return false;
+    rank_.at = first->op;
+    device_.wait_for(*first->done, kSlice);
     check_stop();
     device_.check_communication();
   }
+  rank_.at = issuing;
+  return true;
 }
 
 void DeviceIssuer::block_until_over(std::uint32_t op) {
   CHECK(!in_graph_, "a host_read in a graph", op);
-  while (!over(op)) {
+  for (harvest(); !over(op); harvest()) {
+    rank_.at = oldest()->op;
     if (!device_.wait_for(done_of_[op], kSlice)) device_.check_communication();
     check_stop();
-    harvest();
   }
 }
 

@@ -56,6 +56,7 @@ class DeviceIssuer {
   void finish(program::Stream s);
   void show_head(program::Stream s);
   SimTime time_of(EventNumber event);
+  const Pending* oldest() const;
   bool wait_for_one();
   void block_until_over(std::uint32_t op);
   void check_stop() const;

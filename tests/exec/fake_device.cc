@@ -25,7 +25,7 @@ class FakeDevice : public Device {
     hub_.devices_.push_back(this);
   }
   ~FakeDevice() override {
-    FakeDevice::abort();
+    FakeDevice::end_communication();
     const std::lock_guard lock(hub_.mutex_);
     hub_.aborts_ -= 1;  // this one is nobody's
     std::erase(hub_.devices_, this);
@@ -154,7 +154,7 @@ class FakeDevice : public Device {
     if (hub_.options_.broken_link == rank_) throw Error(ErrorKind::kExecution, "the link is broken");
   }
 
-  void abort() override {
+  void end_communication() override {
     std::unique_lock lock(hub_.mutex_);
     aborted_ = true;
     ++hub_.aborts_;
