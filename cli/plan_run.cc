@@ -67,11 +67,11 @@ void require_one_plan(const program::CheckedProgram& p, exec::World& world) {
 
 }  // namespace
 
-report::Gradients gradients_of(const program::Program& p, const exec::Executor& executor) {
+report::Gradients gradients_of(const program::Program& p, const exec::StepRunner& runner) {
   report::Gradients gradients;
   for (std::size_t i = 0; i < p.parameters.size(); ++i) {
     const program::ParameterId id(i);
-    gradients[p.parameters[id].name] = executor.gather_parameter(id, program::ShardKind::kGradient);
+    gradients[p.parameters[id].name] = runner.gather_parameter(id, program::ShardKind::kGradient);
   }
   return gradients;
 }
@@ -84,11 +84,11 @@ PlanRun::PlanRun(const program::CheckedProgram& p, exec::ExecOptions options, ex
     options.ranks = {program::RankId(static_cast<std::size_t>(world_->rank()))};
     options.communicators = world_->communicators(p.program());
   }
-  executor_ = std::make_unique<exec::Executor>(p, options);
+  runner_ = std::make_unique<exec::Executor>(p, options);
 }
 
 exec::StepResult PlanRun::step() {
-  exec::StepResult result = executor_->run_step();
+  exec::StepResult result = runner_->run_step();
   if (world_ == nullptr) return result;
   for (const std::string& bytes : world_->gather(packed(result))) {
     const exec::StepResult other = unpacked(bytes);
@@ -99,14 +99,14 @@ exec::StepResult PlanRun::step() {
 }
 
 report::Gradients PlanRun::gradients() const {
-  report::Gradients gradients = gradients_of(program_.program(), *executor_);
+  report::Gradients gradients = gradients_of(program_.program(), *runner_);
   if (world_ == nullptr) return gradients;
   for (const std::string& bytes : world_->gather(packed(gradients))) fill_gaps(gradients, bytes);
   return gradients;
 }
 
 trace::Trace PlanRun::trace() const {
-  trace::Trace trace = executor_->last_trace();
+  trace::Trace trace = runner_->last_trace();
   if (world_ == nullptr) return trace;
   CHECK(trace.tracks.size() == 1, trace.tracks.size());
   const std::vector<std::string> tracks = world_->gather(trace::pack(trace.tracks[0]));

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "exec/executor.h"
+#include "exec/step_runner.h"
 #include "exec/world.h"
 #include "report/run_report.h"
 #include "trace/trace.h"
@@ -24,19 +25,19 @@ class PlanRun {
 
   // One step of all ranks: the longest time and the first loss.
   exec::StepResult step();
-  // Of the last step, as Executor::gather_parameter gives them.
+  // Of the last step, as StepRunner::gather_parameter gives them.
   report::Gradients gradients() const;
   // Of the last step, every rank's.
   trace::Trace trace() const;
-  int threads_per_rank() const { return executor_->threads_per_rank(); }
+  int threads_per_rank() const { return runner_->threads_per_rank(); }
 
  private:
   const program::CheckedProgram& program_;
   exec::World* world_;
-  std::unique_ptr<exec::Executor> executor_;
+  std::unique_ptr<exec::StepRunner> runner_;
 };
 
 // Gradients of all parameters, by name.
-report::Gradients gradients_of(const program::Program& p, const exec::Executor& executor);
+report::Gradients gradients_of(const program::Program& p, const exec::StepRunner& runner);
 
 }  // namespace stepcast::cli

@@ -2,10 +2,11 @@
 #include "exec/allocator.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "base/check.h"
+#include "base/error.h"
+#include "base/quantity.h"
 
 namespace stepcast::exec {
 namespace {
@@ -13,29 +14,40 @@ namespace {
 // Every byte set: a NaN in f32, bf16 and f64, and -1 as an index.
 constexpr int kPoison = 0xff;
 
-void fill(std::byte* data, int value, std::int64_t bytes) { std::memset(data, value, static_cast<std::size_t>(bytes)); }
-
 }  // namespace
 
 Allocator::Allocator(const program::Program& p, const program::RankProgram& r, const program::Resolution& res,
-                     const LoadedProgram& loaded, bool poison)
-    : program_(p), rank_program_(r), resolution_(res), loaded_(loaded), poison_(poison), buffers_(r.buffers.size()) {
+                     const LoadedProgram& loaded, MemorySpaces memory, bool poison)
+    : program_(p),
+      rank_program_(r),
+      resolution_(res),
+      loaded_(loaded),
+      poison_(poison),
+      device_(memory.device),
+      host_(memory.host),
+      buffers_(r.buffers.size()) {
   CHECK(loaded.buffers.size() == r.buffers.size(), loaded.buffers.size(), r.buffers.size());
   const StreamProgress none;
   for (std::size_t i = 0; i < r.buffers.size(); ++i) {
     const program::Buffer& buffer = r.buffers[program::BufferId(i)];
     if (!buffer.persistent) continue;
-    buffers_[i].physical = pool_.take(buffer.bytes, std::nullopt, none).block;
-    fill(pool_.data(*buffers_[i].physical), 0, buffer.bytes);
-    if (buffer.space == program::Space::kDevice) {
-      persistent_bytes_[static_cast<std::size_t>(buffer.memory_class)] += buffer.bytes;
+    BlockPool& blocks = pool(buffer.space);
+    try {
+      buffers_[i].physical = blocks.take(buffer.bytes, std::nullopt, none).block;
+    } catch (const OutOfMemory&) {
+      throw Error(ErrorKind::kExecution, no_room(buffer.name, buffer.bytes, buffer.space));
     }
+    blocks.memory().fill(blocks.data(*buffers_[i].physical), 0, buffer.bytes);
+    if (buffer.space != program::Space::kDevice) continue;
+    persistent_bytes_[static_cast<std::size_t>(buffer.memory_class)] += buffer.bytes;
+    now_ = persistent_bytes_;
   }
   begin_step();
 }
 
 void Allocator::begin_step() {
-  pool_.settle();
+  device_.settle();
+  host_.settle();
   call_.reset();
   temps_.clear();
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
@@ -47,7 +59,7 @@ void Allocator::begin_step() {
   peak_ = std::accumulate(now_.begin(), now_.end(), std::int64_t{0});
 }
 
-OpMemory Allocator::issue(std::uint32_t op, const StreamProgress& progress) {
+OpMemory Allocator::issue(std::uint32_t op, const StreamProgress& progress, const StreamCounts& covered) {
   const std::uint32_t call = resolution_.call_of[op];
   if (call_ != call) begin_call(call);
   const program::Segment& segment = program_.segments[rank_program_.calls[call].segment];
@@ -55,7 +67,7 @@ OpMemory Allocator::issue(std::uint32_t op, const StreamProgress& progress) {
   OpMemory memory;
   memory.operands.reserve(what.operands.size());
   for (const program::Operand& operand : what.operands) {
-    memory.operands.push_back(access(place_of(call, operand), segment.type_of(operand), memory, progress));
+    memory.operands.push_back(access(place_of(call, operand), segment.type_of(operand), memory, progress, covered));
   }
   during_issue_ = now_;
   note_peak();
@@ -67,7 +79,7 @@ OpMemory Allocator::issue(std::uint32_t op, const StreamProgress& progress) {
 
 std::byte* Allocator::persistent_data(program::BufferId buffer) {
   CHECK(rank_program_.buffers[buffer].persistent, buffer.value);
-  return pool_.data(*buffers_[buffer.value].physical);
+  return pool(rank_program_.buffers[buffer].space).data(*buffers_[buffer.value].physical);
 }
 
 void Allocator::begin_call(std::uint32_t call) {
@@ -87,6 +99,7 @@ Allocator::Place Allocator::place_of(std::uint32_t call, const program::Operand&
     place.use = &loaded_.temps[c.segment.value][operand.index];
     place.block_bytes = temp.type.bytes();
     place.counted = temp.memory_class;
+    place.name = temp.name;
     return place;
   }
   const program::View& view = rank_program_.views[c.args[operand.index]];
@@ -96,23 +109,50 @@ Allocator::Place Allocator::place_of(std::uint32_t call, const program::Operand&
   place.block_bytes = buffer.bytes;
   place.byte_offset = view.byte_offset;
   place.persistent = buffer.persistent;
+  place.space = buffer.space;
+  place.name = buffer.name;
   if (!buffer.persistent && buffer.space == program::Space::kDevice) place.counted = buffer.memory_class;
   return place;
 }
 
 kernels::Tensor Allocator::access(const Place& place, const program::TensorType& type, OpMemory& memory,
-                                  const StreamProgress& progress) {
+                                  const StreamProgress& progress, const StreamCounts& covered) {
   CHECK(place.byte_offset + type.bytes() <= place.block_bytes, place.byte_offset, type.bytes(), place.block_bytes);
+  BlockPool& blocks = pool(place.space);
   if (!place.block->physical) {
-    const auto home = place.use->anchored ? std::optional(place.use->home) : std::nullopt;
-    const BlockPool::Taken taken = pool_.take(place.block_bytes, home, progress);
+    const BlockPool::Taken taken = take(place, progress, covered);
     place.block->physical = taken.block;
     place.block->last_use = LastUse{};
     if (place.counted) now_[static_cast<std::size_t>(*place.counted)] += place.block_bytes;
-    if (poison_ && taken.idle) fill(pool_.data(taken.block), kPoison, place.block_bytes);
-    if (poison_ && !taken.idle) memory.poison.push_back({pool_.data(taken.block), place.block_bytes});
+    if (poison_ && taken.idle) blocks.memory().fill(blocks.data(taken.block), kPoison, place.block_bytes);
+    if (poison_ && !taken.idle) memory.poison.push_back({blocks.data(taken.block), place.block_bytes});
   }
-  return kernels::Tensor{pool_.data(*place.block->physical) + place.byte_offset, type};
+  return kernels::Tensor{blocks.data(*place.block->physical) + place.byte_offset, type};
+}
+
+BlockPool::Taken Allocator::take(const Place& place, const StreamProgress& progress, const StreamCounts& covered) {
+  const auto home = place.use->anchored ? std::optional(place.use->home) : std::nullopt;
+  try {
+    return pool(place.space).take(place.block_bytes, home, progress, covered);
+  } catch (const OutOfMemory&) {
+    throw Error(ErrorKind::kExecution, no_room(place.name, place.block_bytes, place.space));
+  }
+}
+
+// "out of memory: no room for 'x' of 1.0 GiB; allocated: weights 3.0 GiB, activations 2.0 GiB, in blocks of 7.0 GiB;
+// the device has 8.0 GiB".
+std::string Allocator::no_room(std::string_view name, std::int64_t bytes, program::Space space) {
+  std::string text = "out of memory: no room for ";
+  if (!name.empty()) text += "'" + std::string(name) + "' of ";
+  text += format_bytes(Bytes(bytes)) + (space == program::Space::kHost ? " on the host" : "") + "; allocated: ";
+  std::string classes;
+  for (std::size_t c = 0; c < now_.size(); ++c) {
+    if (now_[c] == 0) continue;
+    classes += (classes.empty() ? "" : ", ") + std::string(to_string(static_cast<program::MemoryClass>(c))) + " " +
+               format_bytes(Bytes(now_[c]));
+  }
+  text += (classes.empty() ? "nothing" : classes) + ", in blocks of " + format_bytes(Bytes(physical_bytes()));
+  return text + "; " + pool(space).memory().room();
 }
 
 void Allocator::release(const Place& place, program::Stream stream, std::uint32_t position) {
@@ -121,7 +161,7 @@ void Allocator::release(const Place& place, program::Stream stream, std::uint32_
   CHECK(block.accesses_left > 0 && block.physical, block.accesses_left);
   block.last_use[static_cast<std::size_t>(stream)] = position + 1;
   if (--block.accesses_left > 0) return;
-  pool_.give(*block.physical, block.last_use);
+  pool(place.space).give(*block.physical, block.last_use);
   block.physical.reset();
   if (place.counted) now_[static_cast<std::size_t>(*place.counted)] -= place.block_bytes;
 }

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "exec/block_pool.h"
@@ -32,23 +34,30 @@ struct OpMemory {
   std::vector<PoisonRange> poison;
 };
 
+// What the buffers of each space are made of; may be the same.
+struct MemorySpaces {
+  PhysicalMemory& device;
+  PhysicalMemory& host;
+};
+
 class Allocator {
  public:
   // Allocates the persistent buffers, filled with zero. The references must outlive the allocator. With `poison`, every
-  // block taken is filled with NaN bytes before its first use.
+  // block taken is filled with NaN bytes before its first use. Throws as issue() does.
   Allocator(const program::Program& p, const program::RankProgram& r, const program::Resolution& res,
-            const LoadedProgram& loaded, bool poison);
+            const LoadedProgram& loaded, MemorySpaces memory, bool poison);
 
   // Resets counts and peaks; no op is running.
   void begin_step();
-  // Memory of flat op `op`: to be called for every op, in issue order. `allocated()` then tells the bytes during its
-  // issue.
-  OpMemory issue(std::uint32_t op, const StreamProgress& progress);
+  // Memory of flat op `op`: to be called for every op, in issue order; `covered` is what precedes it by the waits of
+  // its stream (block_pool.h). `allocated()` then tells the bytes during its issue. Throws Error (kExecution) where
+  // there is no room, naming the block, what is allocated, and what there is.
+  OpMemory issue(std::uint32_t op, const StreamProgress& progress, const StreamCounts& covered = {});
 
   const ClassBytes& allocated() const { return during_issue_; }
   const ClassBytes& class_peak() const { return class_peak_; }  // each class's own maximum over the step so far
   std::int64_t peak() const { return peak_; }                   // maximum of the sum
-  std::int64_t physical_bytes() const { return pool_.physical_bytes(); }
+  std::int64_t physical_bytes() const { return device_.physical_bytes() + host_.physical_bytes(); }
   std::byte* persistent_data(program::BufferId buffer);
 
  private:
@@ -64,21 +73,27 @@ class Allocator {
     std::int64_t byte_offset = 0;
     std::optional<program::MemoryClass> counted;  // empty for host and persistent buffers
     bool persistent = false;
+    program::Space space = program::Space::kDevice;
+    std::string_view name;
   };
 
   void begin_call(std::uint32_t call);
   Place place_of(std::uint32_t call, const program::Operand& operand);
   kernels::Tensor access(const Place& place, const program::TensorType& type, OpMemory& memory,
-                         const StreamProgress& progress);
+                         const StreamProgress& progress, const StreamCounts& covered);
+  BlockPool::Taken take(const Place& place, const StreamProgress& progress, const StreamCounts& covered);
+  std::string no_room(std::string_view name, std::int64_t bytes, program::Space space);
   void release(const Place& place, program::Stream stream, std::uint32_t position);
   void note_peak();
+  BlockPool& pool(program::Space space) { return space == program::Space::kDevice ? device_ : host_; }
 
   const program::Program& program_;
   const program::RankProgram& rank_program_;
   const program::Resolution& resolution_;
   const LoadedProgram& loaded_;
   bool poison_;
-  BlockPool pool_;
+  BlockPool device_;
+  BlockPool host_;
   std::vector<Block> buffers_;         // by BufferId
   std::vector<Block> temps_;           // of the call being issued
   std::optional<std::uint32_t> call_;  // being issued

@@ -10,7 +10,6 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/quantity.h"
-#include "exec/elements.h"
 #include "exec/rank_placement.h"
 #include "exec/rank_run.h"
 #include "exec/shards.h"
@@ -23,11 +22,20 @@ namespace {
 struct RankState {
   RankState(const program::Program& p, const program::RankProgram& r, const program::Resolution& res,
             const LoadedProgram& loaded, const ExecOptions& options, int threads)
-      : allocator(p, r, res, loaded, options.poison), recorder(p, r, res) {
+      : limited(memory, options.memory_limit.value_or(Bytes(std::numeric_limits<std::int64_t>::max()))),
+        allocator(p, r, res, loaded, spaces(options), options.poison),
+        recorder(p, r, res) {
     if (options.stream_state == nullptr) return;
     for (const program::Stream s : loaded.streams) states[static_cast<std::size_t>(s)] = options.stream_state(threads);
   }
 
+  MemorySpaces spaces(const ExecOptions& options) {
+    PhysicalMemory& used = options.memory_limit ? static_cast<PhysicalMemory&>(limited) : memory;
+    return {used, used};
+  }
+
+  HostMemory memory;
+  LimitedMemory limited;
   Allocator allocator;
   Recorder recorder;
   StreamProgress progress;
@@ -47,7 +55,7 @@ struct Executor::State {
   std::string status_table() const;
   bool kernel_runs() const;
   void collect_trace();
-  std::optional<double> loss() const;
+  ReadBuffer reader() const;
 
   const program::CheckedProgram& checked;
   const program::Program& program;
@@ -85,8 +93,12 @@ Executor::State::State(const program::CheckedProgram& c, const ExecOptions& o)
   }
   for (const program::RankId rank : local) {
     const program::RankProgramId id = program.ranks[rank].program;
-    ranks[rank.value] = std::make_unique<RankState>(program, program.rank_programs[id], checked.resolution(id),
-                                                    loaded[id.value], options, placement.threads());
+    try {
+      ranks[rank.value] = std::make_unique<RankState>(program, program.rank_programs[id], checked.resolution(id),
+                                                      loaded[id.value], options, placement.threads());
+    } catch (const Error& e) {
+      throw Error(e.kind(), "rank " + std::to_string(rank.value) + ": " + e.problems().front().message);
+    }
     fill_shards(rank);
   }
   trace.source = "exec";
@@ -175,15 +187,10 @@ void Executor::State::collect_trace() {
   trace.step = last - SimTime(0);  // the job starts all hosts at time 0
 }
 
-std::optional<double> Executor::State::loss() const {
-  for (const program::RankId rank : local) {
-    const program::RankProgram& r = program.rank_programs[program.ranks[rank].program];
-    if (!r.loss) continue;
-    const program::View& view = r.views[*r.loss];
-    return load_element(ranks[rank.value]->allocator.persistent_data(view.buffer) + view.byte_offset, view.type.dtype,
-                        0);
-  }
-  return std::nullopt;
+ReadBuffer Executor::State::reader() const {
+  return [this](program::RankId rank, program::BufferId buffer) {
+    return ranks[rank.value]->allocator.persistent_data(buffer);
+  };
 }
 
 Executor::Executor(const program::CheckedProgram& p, const ExecOptions& options)
@@ -226,7 +233,7 @@ StepResult Executor::run_step() {
   }
   state.collect_trace();
   state.failed = false;
-  return StepResult{state.trace.step, state.loss()};
+  return StepResult{state.trace.step, read_loss(state.program, state.local, state.reader())};
 }
 
 int Executor::threads_per_rank() const { return state_->placement.threads(); }
@@ -250,24 +257,7 @@ std::vector<std::int64_t> Executor::physical_bytes() const {
 }
 
 std::vector<float> Executor::gather_parameter(program::ParameterId parameter, program::ShardKind kind) const {
-  const program::Program& p = state_->program;
-  const program::Parameter& what = p.parameters[parameter];
-  const auto elements = static_cast<std::size_t>(what.rows * what.cols);
-  std::vector<float> whole(elements, std::numeric_limits<float>::quiet_NaN());
-  std::vector<bool> held(elements, false);
-  for (const program::RankId id : state_->local) {
-    const program::Rank& rank = p.ranks[id];
-    for (const program::ParameterShard& shard : p.rank_programs[rank.program].shards) {
-      if (shard.parameter != parameter || shard.kind != kind) continue;
-      const std::byte* data = state_->ranks[id.value]->allocator.persistent_data(shard.buffer) + shard.byte_offset;
-      visit_elements(what, shard, rank, [&](std::int64_t global, std::int64_t stored) {
-        const auto g = static_cast<std::size_t>(global);
-        if (!held[g]) whole[g] = static_cast<float>(load_element(data, shard.dtype, stored));
-        held[g] = true;
-      });
-    }
-  }
-  return whole;
+  return gather_shards(state_->program, state_->local, parameter, kind, state_->reader());
 }
 
 }  // namespace stepcast::exec

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/units.h"
+#include "exec/step_runner.h"
 #include "kernels/kernel.h"
 #include "program/check.h"
-#include "trace/trace.h"
 
 namespace stepcast::exec {
 
@@ -50,47 +50,26 @@ struct ExecOptions {
   std::shared_ptr<Communicators> communicators = nullptr;
   // Fills every block with NaN bytes before its first use, so that a read of memory nobody wrote shows.
   bool poison = false;
-};
-
-// One executed step.
-struct StepResult {
-  Duration time;
-  std::optional<double> loss;  // the loss view of the first rank executed here that has one
+  // Bytes that a rank's blocks may take in all; by default as many as there are.
+  std::optional<Bytes> memory_limit = std::nullopt;
 };
 
 // One program instance in memory: persistent buffers live between steps.
-class Executor {
+class Executor : public StepRunner {
  public:
   // Allocates persistent buffers and fills every weight, master and moment shard from (seed, name, global index).
-  // `p` must outlive the executor.
+  // `p` must outlive the executor. Throws Error (kExecution) where they do not fit.
   Executor(const program::CheckedProgram& p, const ExecOptions& options);
-  ~Executor();
-  Executor(const Executor&) = delete;
-  Executor& operator=(const Executor&) = delete;
+  ~Executor() override;
 
-  // Runs one step on all ranks, those of other processes being told to by theirs. Throws Error (kExecution) when a rank
-  // fails or hangs, InternalError when a CHECK fails in one of its threads; the message lists each rank's current call.
-  // All threads have then ended (a kernel under way is waited for), and no further step can be run.
-  StepResult run_step();
-
-  // Each rank's current call, one line per rank: where its host is, and what each busy stream does or waits for. May be
-  // called from any thread, also while a step runs.
-  std::vector<std::string> status() const;
-
-  // Per rank executed here, the bytes its allocator has taken from the system: rounded, and grown where a free block
-  // still had a use pending. Timing has a say in it; the exact peaks are in the trace. Not while a step runs.
-  std::vector<std::int64_t> physical_bytes() const;
-
-  // Threads of one kernel: ExecOptions::cores, or its default.
-  int threads_per_rank() const;
-
-  // The trace of the last step: every op of every rank executed here, peaks counted by the allocator.
-  const trace::Trace& last_trace() const;
-
-  // A parameter's whole tensor [rows * cols], assembled from the shards of `kind` over the ranks executed here (f32);
-  // elements that none of them holds are NaN. After run_step, gradients are those the optimizer used (summed, not
-  // clipped).
-  std::vector<float> gather_parameter(program::ParameterId parameter, program::ShardKind kind) const;
+  // A kernel under way is waited for when a step fails: a thread cannot be killed.
+  StepResult run_step() override;
+  std::vector<std::string> status() const override;
+  std::vector<std::int64_t> physical_bytes() const override;
+  // ExecOptions::cores, or its default.
+  int threads_per_rank() const override;
+  const trace::Trace& last_trace() const override;
+  std::vector<float> gather_parameter(program::ParameterId parameter, program::ShardKind kind) const override;
 
  private:
   struct State;

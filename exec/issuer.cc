@@ -1,27 +1,10 @@
 // The host thread of a rank (rank_run.h). Memory is allocated and freed here, in issue order, whatever the streams do.
-#include <cstddef>
-#include <vector>
+#include <utility>
 
+#include "exec/op_arguments.h"
 #include "exec/rank_run.h"
 
 namespace stepcast::exec {
-namespace {
-
-// An operand that is a part of the rows (program/ops/op.h) starts where that part does; a member's, where this rank's
-// index puts it.
-void place_parts(const program::Program& p, const RankRun& run, const program::Op& op,
-                 std::vector<kernels::Tensor>& operands) {
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    const program::Operand& o = op.operands[i];
-    if (!o.is_part()) continue;
-    const std::int64_t index = op.index_role ? program::membership(p, run.rank, *op.index_role).index : 0;
-    const std::int64_t number = program::part_number(o, index);
-    operands[i].data = static_cast<std::byte*>(operands[i].data) + number * operands[i].type.bytes();
-  }
-}
-
-}  // namespace
-
 void issue_all(RankRun& run, StepContext& context) {
   const program::Program& p = context.checked.program();
   const std::stop_token stop = context.job.stop_token();
@@ -32,7 +15,7 @@ void issue_all(RankRun& run, StepContext& context) {
     const program::Op& what = program::op_at(p, run.rank_program, run.resolution, op);
     OpStream& stream = run.stream(what.stream);
     IssuedOp issued{op, run.allocator.issue(op, run.progress)};
-    place_parts(p, run, what, issued.memory.operands);
+    place_parts(p, run.rank, what, issued.memory.operands);
     run.recorder.issued(op, context.job.now(), run.allocator.allocated());
     stream.push(std::move(issued));
     if (what.kind == program::OpKind::kHostRead) {

@@ -74,4 +74,36 @@ void fill_shard(const program::Program& p, const program::ParameterShard& shard,
   });
 }
 
+std::vector<float> gather_shards(const program::Program& p, std::span<const program::RankId> ranks,
+                                 program::ParameterId parameter, program::ShardKind kind, const ReadBuffer& read) {
+  const program::Parameter& what = p.parameters[parameter];
+  const auto elements = static_cast<std::size_t>(what.rows * what.cols);
+  std::vector<float> whole(elements, std::numeric_limits<float>::quiet_NaN());
+  std::vector<bool> held(elements, false);
+  for (const program::RankId id : ranks) {
+    const program::Rank& rank = p.ranks[id];
+    for (const program::ParameterShard& shard : p.rank_programs[rank.program].shards) {
+      if (shard.parameter != parameter || shard.kind != kind) continue;
+      const std::byte* data = read(id, shard.buffer) + shard.byte_offset;
+      visit_elements(what, shard, rank, [&](std::int64_t global, std::int64_t stored) {
+        const auto g = static_cast<std::size_t>(global);
+        if (!held[g]) whole[g] = static_cast<float>(load_element(data, shard.dtype, stored));
+        held[g] = true;
+      });
+    }
+  }
+  return whole;
+}
+
+std::optional<double> read_loss(const program::Program& p, std::span<const program::RankId> ranks,
+                                const ReadBuffer& read) {
+  for (const program::RankId rank : ranks) {
+    const program::RankProgram& r = p.rank_programs[p.ranks[rank].program];
+    if (!r.loss) continue;
+    const program::View& view = r.views[*r.loss];
+    return load_element(read(rank, view.buffer) + view.byte_offset, view.type.dtype, 0);
+  }
+  return std::nullopt;
+}
+
 }  // namespace stepcast::exec

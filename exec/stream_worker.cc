@@ -1,11 +1,11 @@
 // The worker of one stream of a rank (rank_run.h): kernels run here, communication arrives here.
 #include <cstddef>
 #include <cstring>
-#include <numeric>
 #include <string>
 
 #include "base/check.h"
 #include "base/error.h"
+#include "exec/op_arguments.h"
 #include "exec/rank_run.h"
 
 namespace stepcast::exec {
@@ -23,51 +23,11 @@ void wait_for_edges(RankRun& run, const Op& op, std::uint32_t flat, StepContext&
   }
 }
 
-// An in-place gather or reduce-scatter has one operand, the whole: what the member gives or takes is its own part of
-// it.
-void narrow_in_place(CollectiveArrival& arrival, std::size_t member, program::DType dtype) {
-  const std::vector<std::int64_t>& counts = arrival.spec.counts;
-  CHECK(member < counts.size(), member, counts.size());
-  const auto own = counts.begin() + static_cast<std::ptrdiff_t>(member);
-  const std::int64_t offset = std::accumulate(counts.begin(), own, std::int64_t{0}) * program::size_of(dtype);
-  void* part = static_cast<std::byte*>(arrival.buffers.out) + offset;
-  if (arrival.spec.kind == program::OpKind::kAllGather) {
-    arrival.buffers.in = part;
-    arrival.in_elements = *own;
-  } else {
-    arrival.buffers.out = part;
-    arrival.out_elements = *own;
-  }
-}
-
-// Of all parts that the operand holds, the one that is reduced.
-void narrow_to_part(CollectiveArrival& arrival, std::int64_t part, program::DType dtype) {
-  arrival.in_elements = arrival.out_elements = arrival.spec.elements;
-  void* own = static_cast<std::byte*>(arrival.buffers.out) + part * arrival.spec.elements * program::size_of(dtype);
-  arrival.buffers = {own, own};
-}
-
 void arrive_collective(RankRun& run, const Op& op, const IssuedOp& issued, SimTime begin,
                        const std::shared_ptr<Completion>& completion, StepContext& context) {
   const program::Program& p = context.checked.program();
   const program::Membership& own = program::membership(p, run.rank, *op.group);
-  const std::vector<kernels::Tensor>& operands = issued.memory.operands;
-  const kernels::Tensor& in = operands.front();
-  const kernels::Tensor& out = operands.back();  // the same in place
-  std::vector<program::TensorType> types;
-  for (const kernels::Tensor& operand : operands) types.push_back(operand.type);
-  CollectiveArrival arrival;
-  arrival.rank = run.rank;
-  arrival.op = issued.op;
-  arrival.spec = collective_spec(op, types, static_cast<std::int64_t>(p.groups[own.group].members.size()));
-  arrival.buffers = {in.data, out.data};
-  arrival.in_elements = in.type.shape.elements();
-  arrival.out_elements = out.type.shape.elements();
-  if (operands.size() == 1 && !arrival.spec.counts.empty()) narrow_in_place(arrival, own.index, in.type.dtype);
-  if (op.index_role) {
-    const auto part = static_cast<std::int64_t>(program::membership(p, run.rank, *op.index_role).index);
-    narrow_to_part(arrival, part, in.type.dtype);
-  }
+  CollectiveArrival arrival = collective_arguments(p, run.rank, op, issued.op, issued.memory.operands);
   arrival.begin = begin;
   arrival.completion = completion;
   context.communicators.collective(own.group, op.channel).arrive(own.index, std::move(arrival), context.comm);
@@ -110,24 +70,9 @@ void run_kernel(RankRun& run, const Op& op, const IssuedOp& issued, StepContext&
   if (kernel == nullptr) {
     throw Error(ErrorKind::kExecution, "no kernel for " + std::string(program::to_string(op.kind)));
   }
-  kernels::KernelContext k;
-  k.operands = issued.memory.operands;
-  k.attributes = &op.attributes;
-  k.kind = op.kind;
-  const std::optional<std::size_t> result = program::accumulable_operand(op.kind);
-  k.accumulate = result && *result < op.operands.size() && op.operands[*result].access == program::Access::kAccumulate;
-  k.step = context.step;
-  k.seed = p.seed;
+  kernels::KernelContext k =
+      kernel_context(p, run.rank, run.resolution, issued.op, issued.memory.operands, context.step);
   k.state = run.states[static_cast<std::size_t>(op.stream)];
-  const program::Tag& tag = run.rank_program.calls[run.resolution.call_of[issued.op]].tag;
-  k.layer = tag.layer.value_or(0);
-  k.microbatch = tag.microbatch.value_or(0);
-  if (op.sample_role) k.sample_index = program::membership(p, run.rank, *op.sample_role).index;
-  if (op.index_role) {
-    const program::Membership& own = program::membership(p, run.rank, *op.index_role);
-    k.index = own.index;
-    k.index_count = static_cast<std::int64_t>(p.groups[own.group].members.size());
-  }
   kernel(k);
 }
 

@@ -21,6 +21,8 @@ class World {
   virtual std::shared_ptr<Communicators> communicators(const program::Program& p) = 0;
   // All processes call it: rank 0 gets everybody's bytes by rank, the others nothing.
   virtual std::vector<std::string> gather(const std::string& bytes) = 0;
+  // All processes call it: everybody gets rank 0's bytes.
+  virtual std::string broadcast(const std::string& bytes) = 0;
   // Ends all processes, this one with `code`.
   virtual void end_all(int code) = 0;
 };

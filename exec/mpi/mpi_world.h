@@ -12,6 +12,7 @@ class MpiWorld : public World {
   int size() const override { return port_.size(); }
   std::shared_ptr<Communicators> communicators(const program::Program& p) override;
   std::vector<std::string> gather(const std::string& bytes) override;
+  std::string broadcast(const std::string& bytes) override;
   void end_all(int code) override;
 
  private:

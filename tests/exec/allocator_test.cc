@@ -22,7 +22,8 @@ LastUse used_on(Stream s, std::uint32_t count) {
 }
 
 TEST(BlockPool, GivesABlockBackToItsOwnStreamAtOnce) {
-  BlockPool pool;
+  HostMemory memory;
+  BlockPool pool(memory);
   const StreamProgress nothing_done;
   const auto a = pool.take(100, Stream::kCompute, nothing_done);
   EXPECT_TRUE(a.idle);
@@ -33,7 +34,8 @@ TEST(BlockPool, GivesABlockBackToItsOwnStreamAtOnce) {
 }
 
 TEST(BlockPool, GrowsForOtherStreamsUntilTheLastUseHasCompleted) {
-  BlockPool pool;
+  HostMemory memory;
+  BlockPool pool(memory);
   StreamProgress progress;
   const auto a = pool.take(100, Stream::kCompute, progress);
   pool.give(a.block, used_on(Stream::kCompute, 3));
@@ -52,7 +54,8 @@ TEST(BlockPool, GrowsForOtherStreamsUntilTheLastUseHasCompleted) {
 }
 
 TEST(BlockPool, SettlesAtTheEndOfAStep) {
-  BlockPool pool;
+  HostMemory memory;
+  BlockPool pool(memory);
   const StreamProgress nothing_done;
   const auto a = pool.take(100, Stream::kCompute, nothing_done);
   pool.give(a.block, used_on(Stream::kCompute, 3));
@@ -61,7 +64,8 @@ TEST(BlockPool, SettlesAtTheEndOfAStep) {
 }
 
 TEST(BlockPool, DoesNotSpendABigBlockOnASmallOne) {
-  BlockPool pool;
+  HostMemory memory;
+  BlockPool pool(memory);
   const StreamProgress nothing_done;
   const auto a = pool.take(1000, Stream::kCompute, nothing_done);
   pool.give(a.block, LastUse{});

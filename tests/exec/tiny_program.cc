@@ -89,12 +89,12 @@ float initial(const std::string& name, std::int64_t index, DType dtype) {
   return rounded(static_cast<float>(value), dtype);
 }
 
-std::vector<float> gathered(const program::CheckedProgram& checked, const Executor& executor, const std::string& name,
+std::vector<float> gathered(const program::CheckedProgram& checked, const StepRunner& runner, const std::string& name,
                             program::ShardKind kind) {
   const auto& parameters = checked.program().parameters;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const program::ParameterId id(i);
-    if (parameters[id].name == name) return executor.gather_parameter(id, kind);
+    if (parameters[id].name == name) return runner.gather_parameter(id, kind);
   }
   return {};
 }

@@ -66,7 +66,7 @@ float initial(const std::string& name, std::int64_t index, DType dtype = DType::
 float rounded(float value, DType dtype);
 
 // The parameter of that name, gathered.
-std::vector<float> gathered(const program::CheckedProgram& checked, const Executor& executor, const std::string& name,
+std::vector<float> gathered(const program::CheckedProgram& checked, const StepRunner& runner, const std::string& name,
                             program::ShardKind kind);
 
 }  // namespace stepcast::exec::tiny

@@ -99,6 +99,10 @@ constexpr Fence kFences[] = {
     {"gmock/", "tests", "tests/"},
     {"benchmark/", "tests", "tests/"},
     {"mpi.h", "exec", "exec/mpi/port.cc"},
+    {"cuda", "kernels exec tests", "*.cu, exec's backends and tests/device/"},
+    {"cublas", "kernels tests", "kernels/cuda/ and tests/device/"},
+    {"nccl.h", "exec tests", "exec's backends and tests/device/"},
+    {"driver_types.h", "kernels", "kernels/cuda/"},
     {"oneapi/dnnl/", "kernels tests", "kernels/cpu_fast/, in one file"},
     {"omp.h", "kernels", "kernels/cpu_fast/"},
 };
