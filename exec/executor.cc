@@ -14,6 +14,7 @@
 #include "exec/rank_placement.h"
 #include "exec/rank_run.h"
 #include "exec/shards.h"
+#include "exec/status_page.h"
 #include "exec/thread_communicator.h"
 
 namespace stepcast::exec {
@@ -22,8 +23,10 @@ namespace {
 // What a rank keeps between steps.
 struct RankState {
   RankState(const program::Program& p, const program::RankProgram& r, const program::Resolution& res,
-            const LoadedProgram& loaded, const ExecOptions& options, int threads)
-      : allocator(p, r, res, loaded, options.poison), recorder(p, r, res) {
+            const LoadedProgram& loaded, const ExecOptions& options, int threads, program::RankId rank)
+      : allocator(p, r, res, loaded, options.poison),
+        recorder(p, r, res),
+        status(options.page ? options.page->rank(rank.value).board : own_status) {
     if (options.stream_state == nullptr) return;
     for (const program::Stream s : loaded.streams) states[static_cast<std::size_t>(s)] = options.stream_state(threads);
   }
@@ -31,7 +34,8 @@ struct RankState {
   Allocator allocator;
   Recorder recorder;
   StreamProgress progress;
-  StatusBoard status;
+  StatusBoard own_status;
+  StatusBoard& status;                                                              // of the page, where there is one
   std::array<std::unique_ptr<kernels::StreamState>, program::kStreamCount> states;  // of the backend; may be empty
 };
 
@@ -86,7 +90,7 @@ Executor::State::State(const program::CheckedProgram& c, const ExecOptions& o)
   for (const program::RankId rank : local) {
     const program::RankProgramId id = program.ranks[rank].program;
     ranks[rank.value] = std::make_unique<RankState>(program, program.rank_programs[id], checked.resolution(id),
-                                                    loaded[id.value], options, placement.threads());
+                                                    loaded[id.value], options, placement.threads(), rank);
     fill_shards(rank);
   }
   trace.source = "exec";
@@ -105,7 +109,8 @@ RankRun Executor::State::begin_rank(program::RankId rank) {
   const program::RankProgramId id = program.ranks[rank].program;
   RankState& state = *ranks[rank.value];
   state.allocator.begin_step();
-  state.status.set_host(HostPhase::kIdle, 0);
+  state.status.begin_step(static_cast<std::uint64_t>(steps_begun));
+  state.status.set_host(HostPhase::kMeeting, 0);
   RankRun run{.rank = rank,
               .rank_program = program.rank_programs[id],
               .resolution = checked.resolution(id),

@@ -128,6 +128,7 @@ void run_kernel(RankRun& run, const Op& op, const IssuedOp& issued, StepContext&
     k.index = own.index;
     k.index_count = static_cast<std::int64_t>(p.groups[own.group].members.size());
   }
+  if (context.options.before_kernel) context.options.before_kernel(run.rank, context.step);
   kernel(k);
 }
 
@@ -157,6 +158,7 @@ void run_stream(RankRun& run, program::Stream s, StepContext& context) {
     run.recorder.ran(issued->op, begin, moved);
     run.status.set_stream(s, StreamPhase::kIdle, issued->op);
     stream.complete();
+    run.status.op_completed();
     context.job.op_completed();
   }
 }
