@@ -71,9 +71,10 @@ std::vector<pid_t> children_of_this() {
   return children;
 }
 
-void continue_and_send(pid_t pid, int number) {
+// A stopped process takes no signal but those that continue or kill it.
+void send(pid_t pid, int number) {
   ::kill(pid, number);
-  ::kill(pid, SIGCONT);
+  if (process_state(pid) == ProcessState::kStopped) ::kill(pid, SIGCONT);
 }
 
 }  // namespace
@@ -152,7 +153,7 @@ void ProcessTree::end_all(const std::vector<pid_t>& others) {
   reap();
   std::set<std::string> shared;
   for (const pid_t pid : others) add_shared_files(pid, shared);
-  if (!status_) continue_and_send(leader_, SIGTERM);
+  if (!status_) send(leader_, SIGTERM);
   for (const pid_t pid : others) ::kill(pid, SIGKILL);
   for (double patience = kPatience; !wait_for_all(patience); patience = 0.1) {
     if (!status_) ::kill(-leader_, SIGKILL);

@@ -216,7 +216,13 @@ std::string Supervisor::named(std::size_t rank) const {
   return "rank " + std::to_string(rank) + (stage.empty() ? "" : " (" + stage + ")");
 }
 
-// " in F.m0.L1.attn.qkv of step 3".
+// " in F.m0.L1.attn.qkv of step 3"; of a process with several ranks the step alone.
+std::string Supervisor::where_died(std::size_t rank) const {
+  if (process_of(rank) == named(rank)) return where(rank);
+  const std::uint64_t step = slots_[rank]->board.step();
+  return step == 0 ? " before its first step" : " in step " + std::to_string(step);
+}
+
 std::string Supervisor::where(std::size_t rank) const {
   const std::uint64_t step = slots_[rank]->board.step();
   if (step == 0) return " before its first step";
@@ -250,11 +256,11 @@ std::string Supervisor::headline(const Cause& cause) {
   const std::size_t rank = cause.rank;
   switch (cause.kind) {
     case CauseKind::kDied:
-      return process_of(rank) + how_died(rank) + where(rank);
+      return process_of(rank) + how_died(rank) + where_died(rank);
     case CauseKind::kTerminated:
-      return process_of(rank) + " was ended by " + signal_text(SIGTERM) + where(rank);
+      return process_of(rank) + " was ended by " + signal_text(SIGTERM) + where_died(rank);
     case CauseKind::kStopped:
-      return process_of(rank) + " is stopped" + where(rank);
+      return process_of(rank) + " is stopped" + where_died(rank);
     case CauseKind::kNotStarted:
       return named(rank) + " has not started for " + seconds_text(job_.timeout_s);
     case CauseKind::kHolds:
@@ -272,7 +278,7 @@ std::string Supervisor::headline(const Cause& cause) {
   if (std::sscanf(message.c_str(), "rank %lu failed in", &number) == 1 && number < slots_.size()) own = number;
   const std::string plain = "rank " + std::to_string(own) + " ";
   if (message.starts_with(plain)) return named(own) + message.substr(plain.size() - 1);
-  return process_of(rank) + " failed" + where(rank) + ": " + message;
+  return process_of(rank) + " failed" + where_died(rank) + ": " + message;
 }
 
 std::string Supervisor::table() const {

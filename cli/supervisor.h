@@ -50,6 +50,7 @@ class Supervisor {
 
   std::string named(std::size_t rank) const;
   std::string where(std::size_t rank) const;
+  std::string where_died(std::size_t rank) const;
   std::string process_of(std::size_t rank) const;
   std::string how_died(std::size_t rank);
   std::string headline(const Cause& cause);

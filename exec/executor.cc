@@ -219,6 +219,7 @@ StepResult Executor::run_step() {
     throw Error(ErrorKind::kExecution, std::string("cannot start a thread: ") + e.what());
   }
   state.communicators->meet();
+  for (RankRun& run : runs) run.status.set_host(HostPhase::kIdle, 0);
   job.start();
   const auto busy = [&state] { return state.kernel_runs(); };
   if (!job.wait(state.options.watchdog, busy)) {
