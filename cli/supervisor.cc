@@ -24,8 +24,9 @@ namespace {
 constexpr int kLookMs = 25;
 // A stop shorter than this may be somebody's look at the process.
 constexpr double kStoppedTooLong = 2;
-// mpirun says by which signal a process has died, after it has ended the others.
-constexpr double kHearLauncher = 1.5;
+// How long the leader may take to end after a rank: its threads end one by one, and mpirun says by which signal a rank
+// has died after it has ended the others.
+constexpr double kWaitForLeader = 1.5;
 constexpr std::size_t kMostLines = 16;
 
 double seconds_now() { return static_cast<double>(exec::now_ns()) * 1e-9; }
@@ -169,9 +170,8 @@ int Supervisor::ended(int status) {
               program + how + (any_started ? " before the ranks had ended" : " before a rank had started"));
 }
 
-// After the death of a rank mpirun ends the others and says which signal it was.
-void Supervisor::hear_launcher() {
-  const double end = seconds_now() + kHearLauncher;
+void Supervisor::wait_for_leader() {
+  const double end = seconds_now() + kWaitForLeader;
   while (!tree_.leader_status() && seconds_now() < end && end_signal() == 0) {
     ::usleep(5000);
     pass_on_errors();
@@ -180,7 +180,7 @@ void Supervisor::hear_launcher() {
 
 int Supervisor::fail(const Cause& cause) {
   const std::string status = table();
-  if (job_.launcher && cause.kind == CauseKind::kDied) hear_launcher();
+  if (cause.kind == CauseKind::kDied) wait_for_leader();
   const std::string first = headline(cause);
   const std::optional<exec::RankSlot::Failure> failure =
       cause.kind == CauseKind::kFailed ? slots_[cause.rank]->failure() : std::nullopt;
@@ -204,7 +204,7 @@ int Supervisor::fail(const Cause& cause) {
   if (speaks && job_.json) std::fputs(report::error_json(error).c_str(), stdout);
   std::fflush(stdout);
   for (const std::size_t rank : job_.ranks) page_->rank(rank).seen.store(true);
-  hear_launcher();
+  wait_for_leader();
   tree_.end_all(pids());
   return error.exit_code();
 }

@@ -46,7 +46,7 @@ class Supervisor {
   int end_by_signal(int number);
   int ended(int status);
   int fail(const Cause& cause);
-  void hear_launcher();
+  void wait_for_leader();
 
   std::string named(std::size_t rank) const;
   std::string where(std::size_t rank) const;

@@ -182,14 +182,14 @@ TEST_P(FaultsUnderALauncher, RanksWithAnotherPlanAreRefused) {
   const FaultyRun::End end = run.wait();
   EXPECT_EQ(end.code, 6) << end.err;
   EXPECT_EQ(count(end.err, "error: "), 1U) << end.err;
-  EXPECT_NE(end.err.find("rank 2 has read another plan than rank 0"), std::string::npos) << end.err;
+  EXPECT_NE(end.err.find("error: rank 2 (stage1) has read another plan than rank 0\n"), std::string::npos) << end.err;
 }
 
 TEST_P(FaultsUnderALauncher, RanksWithOtherStepsAreRefused) {
   FaultyRun run(mpirun(run_of("processes"), run_of("processes", {}, "7")));
   const FaultyRun::End end = run.wait();
   EXPECT_EQ(end.code, 6) << end.err;
-  EXPECT_NE(end.err.find("rank 2 was given other --steps than rank 0"), std::string::npos) << end.err;
+  EXPECT_NE(end.err.find("error: rank 2 (stage1) was given other --steps than rank 0\n"), std::string::npos) << end.err;
 }
 
 INSTANTIATE_TEST_SUITE_P(Mpirun, FaultsUnderALauncher, ::testing::Values("processes"),

@@ -50,7 +50,8 @@ TEST(StatusPage, KeepsTheFirstFailure) {
   const auto page = StatusPage::create(1);
   const std::int64_t before = now_ns();
   in_child([&] {
-    RankSlot& slot = StatusPage::open(page->where())->rank(0);
+    const auto own = StatusPage::open(page->where());
+    RankSlot& slot = own->rank(0);
     slot.fail(6, "first" + std::string(2 * RankSlot::kLongestText, 'x'));
     slot.fail(5, "second");
   });
