@@ -55,7 +55,6 @@ bool read_kind(std::string_view text, Fault& fault) {
 }
 
 void make(FaultKind kind) {
-  using namespace std::chrono_literals;
   switch (kind) {
     case FaultKind::kThrow:
       throw Error(ErrorKind::kExecution, "injected fault");
@@ -66,9 +65,9 @@ void make(FaultKind kind) {
       ::kill(::getpid(), SIGSTOP);
       return;
     case FaultKind::kHang:
-      for (;;) std::this_thread::sleep_for(1s);
+      for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
     case FaultKind::kSlow:
-      std::this_thread::sleep_for(20ms);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
       return;
   }
 }

@@ -56,9 +56,9 @@ Backends: cpu has the fast kernels (oneDNN), reference the readable ones that ev
 single rank of --reference always runs those, so it judges the kernels along with the plan.
 The executor checks plans and the simulator; it is not a fast trainer. Exits 1 when it differs from the reference or
 when its ops or bytes differ from the simulation, 6 when a rank
-dies, fails, is stopped or holds others up for longer than --timeout; it then names the rank and its call, and no process
-is left. --inject makes such a fault on purpose: RANK:WHEN:KIND, WHEN being stepN or seconds (1.5s) after the rank's first
-kernel, KIND throw, kill, stop, hang, or slow (20 ms a kernel, which ends nothing).)";
+dies, fails, is stopped or holds others up for longer than --timeout; it then names the rank and its call, and no
+process is left. --inject makes such a fault on purpose, RANK:WHEN:KIND: WHEN is stepN, or seconds (1.5s) after the
+rank's first kernel; KIND is throw, kill, stop, hang, or slow (20 ms a kernel, which ends nothing).)";
 
 void require_supported(const RunOptions& options) {
   if (options.backend == "cuda") {
