@@ -65,7 +65,7 @@ void StallWatch::Since::see(std::uint64_t new_step, std::uint64_t new_value, dou
 
 // Of ranks that can be seen, one that never came.
 std::optional<Cause> StallWatch::missing(double now_s) const {
-  if (now_s < timeout_s_) return std::nullopt;
+  if (now_s < start_timeout_s()) return std::nullopt;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i] != nullptr && slots_[i]->pid.load() == 0) return Cause{i, CauseKind::kNotStarted, {}};
   }

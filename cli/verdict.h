@@ -52,6 +52,9 @@ class StallWatch {
   // one that has not started by then.
   std::optional<Cause> look(double now_s);
 
+  // Starting a rank takes as long as the machine is busy, whatever is asked of a step.
+  double start_timeout_s() const { return std::max(timeout_s_, 60.0); }
+
   const exec::Waiting& waiting() const { return waiting_; }
 
  private:
