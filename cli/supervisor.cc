@@ -262,7 +262,7 @@ std::string Supervisor::headline(const Cause& cause) {
     case CauseKind::kStopped:
       return process_of(rank) + " is stopped" + where_died(rank);
     case CauseKind::kNotStarted:
-      return named(rank) + " has not started for " + seconds_text(job_.timeout_s);
+      return named(rank) + " has not started for " + seconds_text(stalls_.start_timeout_s());
     case CauseKind::kHolds:
       return named(rank) + " has completed no op for " + seconds_text(job_.timeout_s) +
              (slots_[rank] != nullptr ? where(rank) : "") + ", and rank " + std::to_string(*cause.waiter) +

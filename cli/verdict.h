@@ -49,7 +49,7 @@ class StallWatch {
 
   // `now_s` is time in which this process ran: when it was stopped, nobody was late. A rank that others have waited for
   // `timeout_s` or longer, in a collective, a message or before a step, and that has completed no op for so long; or
-  // one that has not started by then.
+  // one that has not started by start_timeout_s().
   std::optional<Cause> look(double now_s);
 
   // Starting a rank takes as long as the machine is busy, whatever is asked of a step.

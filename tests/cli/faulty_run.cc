@@ -88,7 +88,9 @@ std::map<int, pid_t> FaultyRun::wait_for_ranks(std::size_t ranks) {
       found[std::max(0, number_of(text_of(proc(pid) / "environ"), "PMIX_RANK"))] = pid;
     }
     if (found.size() == ranks) break;
-    if (::waitid(P_PID, static_cast<id_t>(pid_), nullptr, WEXITED | WNOHANG | WNOWAIT) != 0) return {};
+    siginfo_t end_of_run = {};
+    ::waitid(P_PID, static_cast<id_t>(pid_), &end_of_run, WEXITED | WNOHANG | WNOWAIT);
+    if (end_of_run.si_pid != 0) return {};
   }
   for (const auto& [rank, pid] : found) {
     std::istringstream maps(text_of(proc(pid) / "maps"));

@@ -166,8 +166,8 @@ TEST_F(StallTest, LeavesARankAloneThatIsBusyWithSomethingElse) {
 TEST_F(StallTest, MissesARankThatHasNotStarted) {
   page_->rank(0).board.set_stream(program::Stream::kTp, exec::StreamPhase::kIdle, 1);
   page_->rank(1).pid.store(0);
-  EXPECT_FALSE(watch_.look(9.9).has_value());
-  EXPECT_EQ(watch_.look(10)->kind, CauseKind::kNotStarted);
+  EXPECT_FALSE(watch_.look(59.9).has_value());
+  EXPECT_EQ(watch_.look(60)->kind, CauseKind::kNotStarted);
 }
 
 // Notices as Open MPI 4.1 prints them; a rank's own words are passed on.
