@@ -2,8 +2,11 @@
 // kernels only, `stepcast-rank` has oneDNN's too.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "exec/world.h"
 #include "kernels/kernel.h"
@@ -21,16 +24,17 @@ struct Launch {
   std::unique_ptr<exec::World> (*world)() = nullptr;
 };
 
-// Becomes the program `stepcast-rank` beside this one, with the same arguments; returns only by an Error
-// (kEnvironment), when there is none.
-[[noreturn]] void become_rank_program(const Launch& launch);
+// Paths of the programs that ranks are: `stepcast-rank` for `--backend cpu`, this one for other backends;
+// `stepcast-rank-mpi` for ranks that are processes. Throw Error (kEnvironment) where it is not built.
+std::string thread_rank_program(const Launch& launch, const std::string& backend);
+std::string mpi_rank_program();
 
 // The launcher that has started this process as one of several: "mpirun" or "srun"; empty where there is none.
 std::string launcher_here();
+// This process's number of those, before MPI has started; none where the launcher does not say.
+std::optional<std::size_t> launcher_rank();
 
-// Becomes `stepcast-rank-mpi` beside this program, under the launcher that is here.
-[[noreturn]] void become_mpi_rank(const Launch& launch);
-// Starts `ranks` of it on this machine under mpirun, with the same arguments, and gives their exit code.
-int run_mpi_ranks(const Launch& launch, int ranks);
+// mpirun and its arguments that start `ranks` of `program` on this machine; what follows are the program's.
+std::vector<std::string> mpirun_words(const std::string& program, std::size_t ranks);
 
 }  // namespace stepcast::cli

@@ -21,9 +21,6 @@
 namespace stepcast::cli {
 namespace {
 
-constexpr int kInternal = 70;
-constexpr int kInterruptedCode = 130;
-
 void complain(const std::string& text) {
   std::fputs(text.c_str(), stderr);
   if (text.empty() || text.back() != '\n') std::fputc('\n', stderr);
@@ -114,7 +111,7 @@ int run_command_line(const Launch& launch) {
   } catch (const std::exception& error) {
     complain(std::string("this is a bug in stepcast, please report it with the command line and the scenario: ") +
              error.what());
-    return kInternal;
+    return kInternalCode;
   }
 }
 

@@ -1,5 +1,5 @@
-// A signal handler can only set a flag, so this one flag is global. What is written to files is renamed into place, so
-// that nothing half written has its name when the process ends between two safe points.
+// A signal handler can only set a flag, so these two flags are global. What is written to files is renamed into place,
+// so that nothing half written has its name when the process ends between two safe points.
 #include "cli/interrupt.h"
 
 #include <unistd.h>
@@ -10,6 +10,7 @@ namespace stepcast::cli {
 namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
+volatile std::sig_atomic_t noted = 0;
 
 extern "C" void end_now(int) {
   constexpr char kText[] = "interrupted\n";
@@ -21,6 +22,8 @@ extern "C" void note_interrupt(int) {
   interrupted = 1;
   alarm(1);
 }
+
+extern "C" void note_signal(int number) { noted = number; }
 
 }  // namespace
 
@@ -37,6 +40,19 @@ void handle_interrupts() {
 
 void throw_if_interrupted() {
   if (interrupted != 0) throw Interrupted{};
+}
+
+void note_end_signals() {
+  struct sigaction action = {};
+  action.sa_handler = note_signal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  alarm(0);
+}
+
+int end_signal() {
+  if (noted != 0) return noted;
+  return interrupted != 0 ? SIGINT : 0;
 }
 
 }  // namespace stepcast::cli

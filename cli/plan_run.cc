@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/random.h"
 #include "trace/pack.h"
 
 namespace stepcast::cli {
@@ -56,11 +59,39 @@ void require_one_process_each(const program::Program& p, const exec::World& worl
               {}, {"mpirun -n " + std::to_string(p.ranks.size()) + ", or --gpus " + std::to_string(world.size())});
 }
 
-void require_one_plan(const program::CheckedProgram& p, exec::World& world) {
-  const std::vector<std::string> plans = world.gather(std::to_string(p.fingerprint()));
-  for (std::size_t rank = 1; rank < plans.size(); ++rank) {
-    if (plans[rank] == plans[0]) continue;
-    throw Error(ErrorKind::kExecution, "rank " + std::to_string(rank) + " has read another plan than rank 0", {},
+std::uint64_t hash_of_this_program() {
+  std::stringstream bytes;
+  bytes << std::ifstream("/proc/self/exe", std::ios::binary).rdbuf();
+  return hash_text(bytes.str());
+}
+
+// One value a line, in the order of the facts.
+std::string packed(const std::vector<CommonFact>& facts) {
+  std::string text;
+  for (const CommonFact& fact : facts) text += fact.value + "\n";
+  return text;
+}
+
+// The complaint about the first fact in which `other` differs from `own`.
+std::string difference(const std::vector<CommonFact>& facts, const std::string& own, const std::string& other) {
+  std::istringstream mine(own);
+  std::istringstream theirs(other);
+  std::string a;
+  std::string b;
+  for (const CommonFact& fact : facts) {
+    std::getline(mine, a);
+    std::getline(theirs, b);
+    if (a != b) return fact.complaint;
+  }
+  return "was started otherwise";
+}
+
+void require_in_common(const std::vector<CommonFact>& facts, exec::World& world) {
+  const std::vector<std::string> told = world.gather(packed(facts));
+  for (std::size_t rank = 1; rank < told.size(); ++rank) {
+    if (told[rank] == told[0]) continue;
+    throw Error(ErrorKind::kExecution,
+                "rank " + std::to_string(rank) + " " + difference(facts, told[0], told[rank]) + " than rank 0", {},
                 {"the same scenario, arguments and stepcast on every host"});
   }
 }
@@ -76,11 +107,14 @@ report::Gradients gradients_of(const program::Program& p, const exec::StepRunner
   return gradients;
 }
 
-PlanRun::PlanRun(const program::CheckedProgram& p, exec::ExecOptions options, exec::World* world)
+PlanRun::PlanRun(const program::CheckedProgram& p, exec::ExecOptions options, exec::World* world,
+                 std::vector<CommonFact> facts)
     : program_(p), world_(world) {
   if (world_ != nullptr) {
     require_one_process_each(p.program(), *world_);
-    require_one_plan(p, *world_);
+    facts.push_back({"has read another plan", std::to_string(p.fingerprint())});
+    facts.push_back({"is another build of stepcast", std::to_string(hash_of_this_program())});
+    require_in_common(facts, *world_);
     options.ranks = {program::RankId(static_cast<std::size_t>(world_->rank()))};
     options.communicators = world_->communicators(p.program());
   }

@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "exec/executor.h"
 #include "exec/step_runner.h"
@@ -13,12 +15,20 @@
 
 namespace stepcast::cli {
 
+// What all processes of a world must have in common beside the plan, and what is wrong where one of them has it not:
+// "was given other --steps".
+struct CommonFact {
+  std::string complaint;
+  std::string value;
+};
+
 class PlanRun {
  public:
   // Executes `p` here; with `world`, the rank of this process alone, and every process has to call the same functions
   // in the same order. Throws Error (kUsage) where the world has not one process for each rank, kExecution where its
-  // processes have not all read the same plan.
-  PlanRun(const program::CheckedProgram& p, exec::ExecOptions options, exec::World* world);
+  // processes have not all read the same plan, are not of the same build, or differ in `facts`.
+  PlanRun(const program::CheckedProgram& p, exec::ExecOptions options, exec::World* world,
+          std::vector<CommonFact> facts = {});
 
   // Whether this process has the results below; the others of a world have none.
   bool reports() const { return world_ == nullptr || world_->rank() == 0; }

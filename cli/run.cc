@@ -1,10 +1,11 @@
-// stepcast run: executes a plan on this machine, ranks as threads.
+// stepcast run: executes a plan. The process that a user starts supervises those that execute ranks.
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -12,11 +13,14 @@
 #include "cli/arguments.h"
 #include "cli/backends.h"
 #include "cli/commands.h"
+#include "cli/fault.h"
 #include "cli/interrupt.h"
 #include "cli/pipeline.h"
 #include "cli/plan_run.h"
+#include "cli/rank_process.h"
 #include "cli/reference.h"
 #include "cli/scenario_options.h"
+#include "cli/supervisor.h"
 #include "exec/executor.h"
 #include "plan/rules.h"
 #include "program/lifetimes.h"
@@ -37,6 +41,8 @@ struct RunOptions {
   bool reference = false;
   bool json = false;
   std::string trace;
+  double timeout_s = 60;
+  std::string inject;
 };
 
 constexpr const char* kRunExamples = R"(Examples
@@ -44,11 +50,15 @@ constexpr const char* kRunExamples = R"(Examples
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --trace run.pftrace
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --reference --set plan.zero=3 --set plan.tp=1
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend reference
+  stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --ranks-as processes --inject 2:step2:kill
 
 Backends: cpu has the fast kernels (oneDNN), reference the readable ones that everything else is checked against. The
 single rank of --reference always runs those, so it judges the kernels along with the plan.
 The executor checks plans and the simulator; it is not a fast trainer. Exits 1 when it differs from the reference or
-when its ops or bytes differ from the simulation, 6 when a rank fails.)";
+when its ops or bytes differ from the simulation, 6 when a rank
+dies, fails, is stopped or holds others up for longer than --timeout; it then names the rank and its call, and no
+process is left. --inject makes such a fault on purpose, RANK:WHEN:KIND: WHEN is stepN, or seconds (1.5s) after the
+rank's first kernel; KIND is throw, kill, stop, hang, or slow (20 ms a kernel, which ends nothing).)";
 
 void require_supported(const RunOptions& options) {
   if (options.backend == "cuda") {
@@ -64,6 +74,12 @@ void require_kernels(const plan::Scenario& scenario) {
   throw Error(
       ErrorKind::kUnsupported, "run does not execute " + what + " yet; simulate, check, diff and sweep price them",
       {"", 0, "training.precision.compute"}, {"--set training.precision=bf16", "--set training.precision=fp32"});
+}
+
+std::vector<std::size_t> all_ranks(std::size_t count) {
+  std::vector<std::size_t> ranks(count);
+  std::iota(ranks.begin(), ranks.end(), std::size_t{0});
+  return ranks;
 }
 
 // Peak bytes of all ranks together.
@@ -95,10 +111,13 @@ report::EngineChecks checks_of(const Prepared& prepared, const config::ScenarioS
   return report::check_engines(measured, sim::to_trace(prediction, *prepared.program));
 }
 
-void execute_steps(const RunOptions& options, PlanRun& plan, Reference* reference, report::RunReport& result) {
+void execute_steps(const RunOptions& options, const RankProcess& process, PlanRun& plan, Reference* reference,
+                   report::RunReport& result) {
   for (int i = 0; i < options.steps; ++i) {
     throw_if_interrupted();
+    process.set_aside(false);
     const exec::StepResult measured = plan.step();
+    process.set_aside(true);
     report::RunStep step{.step_time_s = measured.time.seconds(), .loss = measured.loss};
     if (options.reference) {
       const report::Gradients gradients = plan.gradients();
@@ -109,8 +128,12 @@ void execute_steps(const RunOptions& options, PlanRun& plan, Reference* referenc
   throw_if_interrupted();
 }
 
-exec::ExecOptions exec_options(const RunOptions& options, const Launch& launch) {
+exec::ExecOptions exec_options(const RunOptions& options, const Launch& launch, const RankProcess& process) {
   exec::ExecOptions result;
+  result.page = process.page();
+  // A supervisor sees all ranks and is the first to judge.
+  result.watchdog = Duration::from_seconds(options.timeout_s * (process.page() ? 2 : 1));
+  if (!options.inject.empty()) result.before_kernel = fault_maker(parse_fault(options.inject));
   result.cores = {options.threads_per_rank, options.bind_cores};
   if (options.backend == "reference") return result;
   result.kernel_of = launch.cpu_kernel_of;
@@ -144,8 +167,14 @@ void judge(report::RunReport& result, const Prepared& prepared, const config::Sc
   result.dp_beside_compute = report::beside_compute(measured, {kDp});
 }
 
+std::vector<CommonFact> common_facts(const RunOptions& options) {
+  return {{"was given other --steps", std::to_string(options.steps)},
+          {"was given another --backend", options.backend},
+          {"was given --reference otherwise", options.reference ? "yes" : "no"}};
+}
+
 // All ranks, or with a world the one of this process.
-int run_ranks(const RunOptions& options, const Launch& launch, exec::World* world) {
+int run_ranks(const RunOptions& options, const Launch& launch, const RankProcess& process, exec::World* world) {
   const config::ScenarioSource source = source_of(options.scenario);
   require_outputs({options.trace}, source);
   const bool reports = world == nullptr || world->rank() == 0;
@@ -154,10 +183,10 @@ int run_ranks(const RunOptions& options, const Launch& launch, exec::World* worl
   std::optional<Reference> reference;
   if (options.reference && reports) reference.emplace(prepared.scenario());
   require_memory_for(*prepared.program, reference ? &*reference : nullptr);
-  PlanRun plan(*prepared.program, exec_options(options, launch), world);
+  PlanRun plan(*prepared.program, exec_options(options, launch, process), world, common_facts(options));
   report::RunReport result = begin_report(options, prepared);
   result.threads_per_rank = plan.threads_per_rank();
-  execute_steps(options, plan, reference ? &*reference : nullptr, result);
+  execute_steps(options, process, plan, reference ? &*reference : nullptr, result);
   const trace::Trace measured = plan.trace();
   if (!reports) return 0;
   if (reference) result.reference = reference->comparison();
@@ -171,16 +200,65 @@ int run_ranks(const RunOptions& options, const Launch& launch, exec::World* worl
 }
 
 // One rank of a world: what ends it ends all.
-int run_process(const RunOptions& options, const Launch& launch) {
-  const std::unique_ptr<exec::World> world = launch.world();
+int run_process(const RunOptions& options, const Launch& launch, RankProcess& process) {
+  // Before MPI starts, which can fail too.
+  if (const auto rank = launcher_rank()) process.take({*rank});
+  std::unique_ptr<exec::World> world;
+  int code = 0;
   try {
-    return run_ranks(options, launch, world.get());
+    code = process.run([&] {
+      world = launch.world();
+      process.take({static_cast<std::size_t>(world->rank())});
+      return run_ranks(options, launch, process, world.get());
+    });
+    if (!process.failed()) return code;
+    process.wait_until_seen();
   } catch (const Error& error) {
-    // What all of them find is said once.
+    if (!world) throw;
+    // Nobody watches. What all of them find is said once.
     if (world->rank() == 0 || error.kind() == ErrorKind::kExecution) std::fprintf(stderr, "%s", error.what());
-    world->end_all(error.exit_code());
-    return error.exit_code();
+    code = error.exit_code();
   }
+  if (world) world->end_all(code);
+  return code;
+}
+
+int run_here(const RunOptions& options, const Launch& launch) {
+  RankProcess process;
+  if (options.ranks_as == "processes") return run_process(options, launch, process);
+  if (process.page()) process.take(all_ranks(process.page()->ranks()));
+  return process.run([&] { return run_ranks(options, launch, process, nullptr); });
+}
+
+// What ranks would find as well, each of them.
+Prepared prepare_to_supervise(const RunOptions& options, const config::ScenarioSource& source) {
+  require_outputs({options.trace}, source);
+  Prepared prepared = prepare_read(read_and_judge(source));
+  require_kernels(prepared.scenario());
+  const std::size_t ranks = prepared.program->program().ranks.size();
+  if (options.inject.empty() || parse_fault(options.inject).rank < ranks) return prepared;
+  throw Error(ErrorKind::kUsage, "--inject " + options.inject + ": the plan has " + std::to_string(ranks) + " ranks",
+              {}, {"a rank from 0 to " + std::to_string(ranks - 1)});
+}
+
+int supervise(const RunOptions& options, const Launch& launch, bool launcher) {
+  const Prepared prepared = prepare_to_supervise(options, source_of(options.scenario));
+  SupervisedJob job{*prepared.program};
+  job.timeout_s = options.timeout_s;
+  job.json = options.json;
+  job.ranks = all_ranks(prepared.program->program().ranks.size());
+  if (options.ranks_as == "threads") {
+    job.words = {thread_rank_program(launch, options.backend)};
+  } else if (launcher) {
+    job.words = {mpi_rank_program()};
+    job.one_of_several = true;
+    job.ranks.assign(1, launcher_rank().value_or(0));
+  } else {
+    job.words = mpirun_words(mpi_rank_program(), job.ranks.size());
+    job.launcher = true;
+  }
+  job.words.insert(job.words.end(), launch.argv + 1, launch.argv + launch.argc);
+  return Supervisor(job).run();
 }
 
 int run(RunOptions options, const Launch& launch) {
@@ -190,15 +268,14 @@ int run(RunOptions options, const Launch& launch) {
     throw Error(ErrorKind::kUsage, "under " + launcher + " each process is a rank", {}, {"--ranks-as processes"});
   }
   if (options.ranks_as.empty()) options.ranks_as = launcher.empty() ? "threads" : "processes";
-  if (options.ranks_as == "threads") {
-    if (options.backend == "cpu" && launch.cpu_kernel_of == nullptr) become_rank_program(launch);
-    return run_ranks(options, launch, nullptr);
+  if (RankProcess::has_supervisor() || launch.world != nullptr) return run_here(options, launch);
+  try {
+    return supervise(options, launch, !launcher.empty());
+  } catch (const Error& error) {
+    // What every process of a launcher finds is said by the first.
+    if (launcher.empty() || launcher_rank().value_or(0) == 0) throw;
+    return error.exit_code();
   }
-  if (launch.world != nullptr) return run_process(options, launch);
-  if (!launcher.empty()) become_mpi_rank(launch);
-  const config::ScenarioSource source = source_of(options.scenario);
-  require_outputs({options.trace}, source);
-  return run_mpi_ranks(launch, static_cast<int>(prepare_read(read_and_judge(source)).scenario().gpus));
 }
 
 }  // namespace
@@ -220,6 +297,12 @@ Command run_command(CLI::App& parent, const Launch& launch) {
   app->add_flag("--reference", options->reference, "compare losses and gradients with the same training on one rank");
   app->add_option("--trace", options->trace, "write the last step as a Perfetto file")
       ->type_name("F.pftrace")
+      ->check(refuse_empty);
+  app->add_option("--timeout", options->timeout_s,
+                  "seconds that a rank may hold others up without completing an op (default 60)")
+      ->check(CLI::Range(0.1, 1e6));
+  app->add_option("--inject", options->inject, "make a fault: RANK:WHEN:KIND, such as 2:step3:kill")
+      ->type_name("RANK:WHEN:KIND")
       ->check(refuse_empty);
   app->add_flag("--json", options->json, "one JSON object on standard output");
   app->footer(kRunExamples);

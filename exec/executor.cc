@@ -13,6 +13,7 @@
 #include "exec/rank_placement.h"
 #include "exec/rank_run.h"
 #include "exec/shards.h"
+#include "exec/status_page.h"
 #include "exec/thread_communicator.h"
 
 namespace stepcast::exec {
@@ -21,10 +22,11 @@ namespace {
 // What a rank keeps between steps.
 struct RankState {
   RankState(const program::Program& p, const program::RankProgram& r, const program::Resolution& res,
-            const LoadedProgram& loaded, const ExecOptions& options, int threads)
+            const LoadedProgram& loaded, const ExecOptions& options, int threads, program::RankId rank)
       : limited(memory, options.memory_limit.value_or(Bytes(std::numeric_limits<std::int64_t>::max()))),
         allocator(p, r, res, loaded, spaces(options), options.poison),
-        recorder(p, r, res) {
+        recorder(p, r, res),
+        status(options.page ? options.page->rank(rank.value).board : own_status) {
     if (options.stream_state == nullptr) return;
     for (const program::Stream s : loaded.streams) states[static_cast<std::size_t>(s)] = options.stream_state(threads);
   }
@@ -39,7 +41,8 @@ struct RankState {
   Allocator allocator;
   Recorder recorder;
   StreamProgress progress;
-  StatusBoard status;
+  StatusBoard own_status;
+  StatusBoard& status;                                                              // of the page, where there is one
   std::array<std::unique_ptr<kernels::StreamState>, program::kStreamCount> states;  // of the backend; may be empty
 };
 
@@ -95,7 +98,7 @@ Executor::State::State(const program::CheckedProgram& c, const ExecOptions& o)
     const program::RankProgramId id = program.ranks[rank].program;
     try {
       ranks[rank.value] = std::make_unique<RankState>(program, program.rank_programs[id], checked.resolution(id),
-                                                      loaded[id.value], options, placement.threads());
+                                                      loaded[id.value], options, placement.threads(), rank);
     } catch (const Error& e) {
       throw Error(e.kind(), "rank " + std::to_string(rank.value) + ": " + e.problems().front().message);
     }
@@ -117,7 +120,8 @@ RankRun Executor::State::begin_rank(program::RankId rank) {
   const program::RankProgramId id = program.ranks[rank].program;
   RankState& state = *ranks[rank.value];
   state.allocator.begin_step();
-  state.status.set_host(HostPhase::kIdle, 0);
+  state.status.begin_step(static_cast<std::uint64_t>(steps_begun));
+  state.status.set_host(HostPhase::kMeeting, 0);
   RankRun run{.rank = rank,
               .rank_program = program.rank_programs[id],
               .resolution = checked.resolution(id),
@@ -221,6 +225,7 @@ StepResult Executor::run_step() {
     throw Error(ErrorKind::kExecution, std::string("cannot start a thread: ") + e.what());
   }
   state.communicators->meet();
+  for (RankRun& run : runs) run.status.set_host(HostPhase::kIdle, 0);
   job.start();
   const auto busy = [&state] { return state.kernel_runs(); };
   if (!job.wait(state.options.watchdog, busy)) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 namespace stepcast::exec {
 
 class Communicators;
+class StatusPage;
 
 // Slows communication to latency + ring bytes / bandwidth by sleeping: makes a slow network out of a fast memory.
 struct PacedLink {
@@ -48,6 +50,10 @@ struct ExecOptions {
   // default all are.
   std::vector<program::RankId> ranks = {};
   std::shared_ptr<Communicators> communicators = nullptr;
+  // Where the ranks' boards lie, so that another process can read them (status_page.h); null: in private memory.
+  std::shared_ptr<StatusPage> page = nullptr;
+  // Called before each kernel by the thread that runs it, in step `step` (1-based); empty: nothing is.
+  std::function<void(program::RankId, std::int64_t step)> before_kernel = {};
   // Fills every block with NaN bytes before its first use, so that a read of memory nobody wrote shows.
   bool poison = false;
   // Bytes that a rank's blocks may take in all; by default as many as there are.

@@ -36,12 +36,14 @@ std::string host_text(const program::CheckedProgram& checked, program::RankId ra
       return "host blocked in " + path_of(checked, rank, host.op);
     case HostPhase::kFinished:
       return "host finished";
+    case HostPhase::kMeeting:
+      return "host waits for all ranks to begin the step";
   }
   return "";
 }
 
 std::string stream_text(const program::CheckedProgram& checked, program::RankId rank, const StatusWord::Value& at,
-                        Communicators& communicators) {
+                        const AwaitedRanks& awaited_by) {
   const program::Program& p = checked.program();
   const program::RankProgramId id = p.ranks[rank].program;
   const std::string path = path_of(checked, rank, at.op);
@@ -56,7 +58,7 @@ std::string stream_text(const program::CheckedProgram& checked, program::RankId 
       return "transfers in " + path;
     case StreamPhase::kWaitingPeers: {
       const program::Op& op = program::op_at(p, p.rank_programs[id], checked.resolution(id), at.op);
-      const std::vector<program::RankId> ranks = awaited(p, rank, op, communicators);
+      const std::vector<program::RankId> ranks = awaited_by(op, at.op);
       return "in " + path + (ranks.empty() ? " communicates" : " waits for " + ranks_text(ranks));
     }
   }
@@ -74,14 +76,21 @@ std::string path_of(const program::CheckedProgram& checked, program::RankId rank
 }
 
 std::string status_line(const program::CheckedProgram& checked, program::RankId rank, const StatusBoard& board,
-                        Communicators& communicators) {
+                        const AwaitedRanks& awaited_by) {
   std::string line = "rank " + std::to_string(rank.value) + ": " + host_text(checked, rank, board.host());
   for (int s = 0; s < program::kStreamCount; ++s) {
     const auto stream = static_cast<program::Stream>(s);
-    const std::string text = stream_text(checked, rank, board.stream(stream), communicators);
+    const std::string text = stream_text(checked, rank, board.stream(stream), awaited_by);
     if (!text.empty()) line += "; " + std::string(program::to_string(stream)) + " " + text;
   }
   return line;
+}
+
+std::string status_line(const program::CheckedProgram& checked, program::RankId rank, const StatusBoard& board,
+                        Communicators& communicators) {
+  return status_line(checked, rank, board, [&](const program::Op& op, std::uint32_t) {
+    return awaited(checked.program(), rank, op, communicators);
+  });
 }
 
 }  // namespace stepcast::exec

@@ -73,6 +73,7 @@ void run_kernel(RankRun& run, const Op& op, const IssuedOp& issued, StepContext&
   kernels::KernelContext k =
       kernel_context(p, run.rank, run.resolution, issued.op, issued.memory.operands, context.step);
   k.state = run.states[static_cast<std::size_t>(op.stream)];
+  if (context.options.before_kernel) context.options.before_kernel(run.rank, context.step);
   kernel(k);
 }
 
@@ -102,6 +103,7 @@ void run_stream(RankRun& run, program::Stream s, StepContext& context) {
     run.recorder.ran(issued->op, begin, moved);
     run.status.set_stream(s, StreamPhase::kIdle, issued->op);
     stream.complete();
+    run.status.op_completed();
     context.job.op_completed();
   }
 }

@@ -17,25 +17,8 @@
 namespace stepcast::exec {
 namespace {
 
-// For the status line: whom a device's collective waits for is not known to its host.
-class UnseenCommunicators : public Communicators {
- public:
-  Communicator& collective(program::GroupId, program::Channel) override { return unseen_; }
-  MessageLink& link(program::GroupId, program::RankId, program::RankId, program::Channel) override {
-    CHECK(false, "a device has its own links");
-  }
-  void meet() override {}
-
- private:
-  class Unseen : public Communicator {
-   public:
-    void arrive(std::size_t, CollectiveArrival, const CommContext&) override {
-      CHECK(false, "a device has its own communicators");
-    }
-    std::vector<program::RankId> missing() const override { return {}; }
-  };
-  Unseen unseen_;
-};
+// Whom a device's communication waits for is not known to its host.
+std::vector<program::RankId> unseen(const program::Op&, std::uint32_t) { return {}; }
 
 std::string name_of(program::RankId rank) { return "rank " + std::to_string(rank.value); }
 
@@ -62,7 +45,6 @@ struct DeviceExecutor::State {
   std::vector<DevicePlan> plans;                   // by RankProgramId; empty where no rank here has it
   std::vector<program::RankId> local;              // ranks that are executed here
   std::vector<std::unique_ptr<DeviceRank>> ranks;  // by RankId; null where another process executes it
-  UnseenCommunicators communicators;
   trace::Trace trace;
   std::int64_t steps_begun = 0;
   bool failed = false;
@@ -143,7 +125,7 @@ std::string DeviceExecutor::State::failure_text(const DeviceRank& rank, const st
 std::string DeviceExecutor::State::status_table() {
   std::string table;
   for (const program::RankId rank : local) {
-    table += (table.empty() ? "  " : "\n  ") + status_line(checked, rank, of(rank).status, communicators);
+    table += (table.empty() ? "  " : "\n  ") + status_line(checked, rank, of(rank).status, unseen);
   }
   return table;
 }
@@ -177,7 +159,7 @@ StepResult DeviceExecutor::run_step() {
   try {
     for (const program::RankId id : state.local) {
       DeviceRank& rank = state.of(id);
-      rank.begin_step();
+      rank.begin_step(step);
       job.add_thread([&rank, &job, step] { DeviceIssuer(rank, job, step).run(); },
                      [&state, &rank](const std::string& what) { return state.failure_text(rank, what); });
     }
@@ -185,6 +167,7 @@ StepResult DeviceExecutor::run_step() {
     throw Error(ErrorKind::kExecution, std::string("cannot start a thread: ") + e.what());
   }
   if (state.devices.meet) state.devices.meet();
+  for (const program::RankId id : state.local) state.of(id).status.set_host(HostPhase::kIdle, 0);
   state.run_job(job, true);
   state.collect_trace();
   state.failed = false;
@@ -194,7 +177,7 @@ StepResult DeviceExecutor::run_step() {
 std::vector<std::string> DeviceExecutor::status() const {
   std::vector<std::string> lines;
   for (const program::RankId rank : state_->local) {
-    lines.push_back(status_line(state_->checked, rank, state_->of(rank).status, state_->communicators));
+    lines.push_back(status_line(state_->checked, rank, state_->of(rank).status, unseen));
   }
   return lines;
 }

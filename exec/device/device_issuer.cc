@@ -140,6 +140,7 @@ void DeviceIssuer::enqueue_kernel(std::uint32_t op, const Op& what, const OpMemo
   if (kernel == nullptr) {
     throw Error(ErrorKind::kExecution, "no kernel for " + std::string(program::to_string(what.kind)));
   }
+  if (rank_.options.before_kernel) rank_.options.before_kernel(rank_.id, step_);
   device_.run(what.stream, kernel,
               kernel_context(rank_.checked.program(), rank_.id, rank_.resolution, op, memory.operands, step_));
 }
@@ -195,6 +196,7 @@ void DeviceIssuer::finish(program::Stream s) {
   pending(s).pop_front();
   head_runs_[static_cast<std::size_t>(s)] = false;
   rank_.progress.completed[static_cast<std::size_t>(s)].fetch_add(1, std::memory_order_release);
+  rank_.status.op_completed();
   job_.op_completed();
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "exec/shards.h"
+#include "exec/status_page.h"
 
 namespace stepcast::exec {
 
@@ -28,7 +29,8 @@ DeviceRank::DeviceRank(const program::CheckedProgram& c, program::RankId rank, c
       device(std::move(own)),
       limited(*device, o.memory_limit.value_or(Bytes(std::numeric_limits<std::int64_t>::max()))),
       allocator(c.program(), rank_program, resolution, plan.loaded, spaces(), o.poison),
-      recorder(c.program(), rank_program, resolution) {}
+      recorder(c.program(), rank_program, resolution),
+      status(o.page ? o.page->rank(rank.value).board : own_status) {}
 
 MemorySpaces DeviceRank::spaces() {
   PhysicalMemory& of_device = options.memory_limit ? static_cast<PhysicalMemory&>(limited) : *device;
@@ -52,11 +54,12 @@ void DeviceRank::start() {
   }
 }
 
-void DeviceRank::begin_step() {
+void DeviceRank::begin_step(std::int64_t step) {
   allocator.begin_step();
   copied_.reset();
   at = 0;
-  status.set_host(HostPhase::kIdle, 0);
+  status.begin_step(static_cast<std::uint64_t>(step));
+  status.set_host(HostPhase::kMeeting, 0);
   for (const program::Stream s : plan.loaded.streams) {
     progress.completed[static_cast<std::size_t>(s)].store(0);
     status.set_stream(s, StreamPhase::kIdle, 0);

@@ -35,7 +35,8 @@ struct DeviceRank {
 
   // Meets the other ranks, and fills the weights, masters and moments. By a thread of its own.
   void start();
-  void begin_step();
+  // Of step `step` (1-based).
+  void begin_step(std::int64_t step);
   // A persistent buffer in host memory, until the next call.
   const std::byte* read(program::BufferId buffer);
 
@@ -51,7 +52,8 @@ struct DeviceRank {
   Allocator allocator;  // before the device goes, its blocks do
   Recorder recorder;
   StreamProgress progress;
-  StatusBoard status;
+  StatusBoard own_status;
+  StatusBoard& status;  // of the page, where there is one
   EventPool events;
   std::uint32_t at = 0;  // the op that its host is about: for messages
 

@@ -54,18 +54,25 @@ int decoded(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 +
   ::_exit(99);
 }
 
+// Of a process, or of the one that it supervises.
+bool has_threads(pid_t pid) {
+  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+  std::error_code gone;
+  if (std::distance(std::filesystem::directory_iterator(tasks, gone), {}) > 1) return true;
+  std::istringstream children(file_text(tasks + "/" + std::to_string(pid) + "/children"));
+  pid_t child = 0;
+  return static_cast<bool>(children >> child) && has_threads(child);
+}
+
 }  // namespace
 
 int interrupted(const std::vector<std::string>& arguments) {
   const pid_t child = ::fork();
   if (child == 0) become_stepcast(arguments);
-  const std::filesystem::path tasks = "/proc/" + std::to_string(child) + "/task";
   int status = 0;
   while (true) {
     if (::waitpid(child, &status, WNOHANG) == child) return decoded(status);
-    std::error_code gone;
-    const auto threads = std::distance(std::filesystem::directory_iterator(tasks, gone), {});
-    if (threads > 1) break;
+    if (has_threads(child)) break;
     ::usleep(1000);
   }
   ::kill(child, SIGINT);
