@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "exec/cuda_facts.h"
 #include "exec/world.h"
 #include "kernels/kernel.h"
 
@@ -19,6 +20,8 @@ struct Launch {
   std::unique_ptr<kernels::StreamState> (*cpu_state)(int threads) = nullptr;
   // Joins the processes that a launcher has started; null in a program that does not link MPI.
   std::unique_ptr<exec::World> (*world)() = nullptr;
+  // What CUDA says of this machine; null in a program that does not link it.
+  exec::CudaFacts (*cuda_facts)() = nullptr;
 };
 
 // Becomes the program `stepcast-rank` beside this one, with the same arguments; returns only by an Error

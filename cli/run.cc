@@ -12,6 +12,7 @@
 #include "cli/arguments.h"
 #include "cli/backends.h"
 #include "cli/commands.h"
+#include "cli/cuda_backend.h"
 #include "cli/interrupt.h"
 #include "cli/pipeline.h"
 #include "cli/plan_run.h"
@@ -50,10 +51,14 @@ single rank of --reference always runs those, so it judges the kernels along wit
 The executor checks plans and the simulator; it is not a fast trainer. Exits 1 when it differs from the reference or
 when its ops or bytes differ from the simulation, 6 when a rank fails.)";
 
-void require_supported(const RunOptions& options) {
-  if (options.backend == "cuda") {
-    throw Error(ErrorKind::kUnsupported, "--backend cuda is known, not supported yet", {}, {"--backend cpu"});
-  }
+// Becomes the program that has this backend, or says why no rank can run on a GPU here.
+void run_cuda(const RunOptions& options, const Launch& launch) {
+  if (launch.cuda_facts == nullptr) become_cuda_rank(launch);
+  const exec::CudaFacts facts = launch.cuda_facts();
+  require_cuda(facts, 1);
+  require_cuda(facts, static_cast<int>(prepare_read(read_and_judge(source_of(options.scenario))).scenario().gpus));
+  throw Error(ErrorKind::kUnsupported, "--backend cuda finds GPUs, but does not execute plans yet", {},
+              {"--backend cpu"});
 }
 
 // Formats without kernels: priced, not executed.
@@ -184,7 +189,7 @@ int run_process(const RunOptions& options, const Launch& launch) {
 }
 
 int run(RunOptions options, const Launch& launch) {
-  require_supported(options);
+  if (options.backend == "cuda") run_cuda(options, launch);
   const std::string launcher = launcher_here();
   if (!launcher.empty() && options.ranks_as == "threads") {
     throw Error(ErrorKind::kUsage, "under " + launcher + " each process is a rank", {}, {"--ranks-as processes"});
