@@ -29,6 +29,11 @@ std::string program_here(const std::string& name, const std::string& what, const
 }  // namespace
 
 std::string thread_rank_program(const Launch& launch, const std::string& backend) {
+  if (backend == "cuda" && launch.cuda_runner == nullptr) {
+    return program_here("stepcast-rank-cuda", "--backend cuda",
+                        {"install the CUDA toolkit and NCCL, then cmake --preset cuda and ninja -C build/cuda",
+                         "stepcast doctor says what else is missing", "--backend cpu"});
+  }
   if (backend != "cpu" || launch.cpu_kernel_of != nullptr) return self_program().string();
   return program_here(
       "stepcast-rank", "--backend cpu",
@@ -49,6 +54,10 @@ std::string launcher_here() {
   // A batch script sees the tasks too, but only what srun starts has a number of its own.
   if (std::getenv("PMIX_RANK") != nullptr && several("SLURM_NTASKS")) return "srun";
   return "";
+}
+
+std::optional<exec::LaunchedRank> gpu_launch() {
+  return exec::launched_rank([](const char* name) -> const char* { return std::getenv(name); });
 }
 
 std::optional<std::size_t> launcher_rank() {

@@ -29,6 +29,7 @@ Command sweep_command(CLI::App& parent);
 Command diff_command(CLI::App& parent);
 Command explain_command(CLI::App& parent);
 Command calibrations_command(CLI::App& parent);
+Command doctor_command(CLI::App& parent);
 
 // Writes all of `text` to stdout and flushes. Throws Error (kEnvironment) when it cannot, except to a closed pipe.
 void print(const std::string& text);

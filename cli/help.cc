@@ -13,6 +13,7 @@ std::string_view orientation() {
   coll OP             what a collective takes on a cluster, in the columns of nccl-tests
   hardware, models, calibrations [NAME], explain TERM   every figure with its source; dump SCENARIO: the Program as text
   import FORMAT FILE  a scenario from a Megatron script, torchtitan TOML, nanotron YAML or DeepSpeed JSON
+  doctor              what this machine can do, and what would let it do the rest
 
 Try
   stepcast simulate scenarios/runs/llama-3.1-8b-h100x8.yaml

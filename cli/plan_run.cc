@@ -108,7 +108,7 @@ report::Gradients gradients_of(const program::Program& p, const exec::StepRunner
 }
 
 PlanRun::PlanRun(const program::CheckedProgram& p, exec::ExecOptions options, exec::World* world,
-                 std::vector<CommonFact> facts)
+                 std::vector<CommonFact> facts, MakeRunner make)
     : program_(p), world_(world) {
   if (world_ != nullptr) {
     require_one_process_each(p.program(), *world_);
@@ -116,9 +116,9 @@ PlanRun::PlanRun(const program::CheckedProgram& p, exec::ExecOptions options, ex
     facts.push_back({"is another build of stepcast", std::to_string(hash_of_this_program())});
     require_in_common(facts, *world_);
     options.ranks = {program::RankId(static_cast<std::size_t>(world_->rank()))};
-    options.communicators = world_->communicators(p.program());
+    if (make == nullptr) options.communicators = world_->communicators(p.program());
   }
-  runner_ = std::make_unique<exec::Executor>(p, options);
+  runner_ = make != nullptr ? make(p, options, world) : std::make_unique<exec::Executor>(p, options);
 }
 
 exec::StepResult PlanRun::step() {

@@ -22,13 +22,18 @@ struct CommonFact {
   std::string value;
 };
 
+// Makes what runs the steps of `p` here: with `world`, the rank of this process alone.
+using MakeRunner = std::unique_ptr<exec::StepRunner> (*)(const program::CheckedProgram& p,
+                                                         const exec::ExecOptions& options, exec::World* world);
+
 class PlanRun {
  public:
   // Executes `p` here; with `world`, the rank of this process alone, and every process has to call the same functions
   // in the same order. Throws Error (kUsage) where the world has not one process for each rank, kExecution where its
-  // processes have not all read the same plan, are not of the same build, or differ in `facts`.
+  // processes have not all read the same plan, are not of the same build, or differ in `facts`. Without `make` ranks
+  // run on cores.
   PlanRun(const program::CheckedProgram& p, exec::ExecOptions options, exec::World* world,
-          std::vector<CommonFact> facts = {});
+          std::vector<CommonFact> facts = {}, MakeRunner make = nullptr);
 
   // Whether this process has the results below; the others of a world have none.
   bool reports() const { return world_ == nullptr || world_->rank() == 0; }

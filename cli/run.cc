@@ -13,6 +13,7 @@
 #include "cli/arguments.h"
 #include "cli/backends.h"
 #include "cli/commands.h"
+#include "cli/cuda_backend.h"
 #include "cli/fault.h"
 #include "cli/interrupt.h"
 #include "cli/pipeline.h"
@@ -52,7 +53,8 @@ constexpr const char* kRunExamples = R"(Examples
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend reference
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --ranks-as processes --inject 2:step2:kill
 
-Backends: cpu has the fast kernels (oneDNN), reference the readable ones that everything else is checked against. The
+Backends: cpu has the fast kernels (oneDNN), reference the readable ones that everything else is checked against, cuda
+those of GPUs (each rank has one, as a thread on one host or as a process of torchrun or srun; not yet tried on a GPU). The
 single rank of --reference always runs those, so it judges the kernels along with the plan.
 The executor checks plans and the simulator; it is not a fast trainer. Exits 1 when it differs from the reference or
 when its ops or bytes differ from the simulation, 6 when a rank
@@ -60,10 +62,10 @@ dies, fails, is stopped or holds others up for longer than --timeout; it then na
 process is left. --inject makes such a fault on purpose, RANK:WHEN:KIND: WHEN is stepN, or seconds (1.5s) after the
 rank's first kernel; KIND is throw, kill, stop, hang, or slow (20 ms a kernel, which ends nothing).)";
 
-void require_supported(const RunOptions& options) {
-  if (options.backend == "cuda") {
-    throw Error(ErrorKind::kUnsupported, "--backend cuda is known, not supported yet", {}, {"--backend cpu"});
-  }
+// Where ranks are on GPUs: throws Error (kEnvironment) where this machine has not one for each of them.
+void require_gpus(const Launch& launch, const std::optional<exec::LaunchedRank>& launched, std::size_t ranks) {
+  const std::size_t here = launched ? static_cast<std::size_t>(launched->local_rank) + 1 : ranks;
+  require_cuda(launch.cuda_facts(), static_cast<int>(here));
 }
 
 // Formats without kernels: priced, not executed.
@@ -135,14 +137,16 @@ exec::ExecOptions exec_options(const RunOptions& options, const Launch& launch, 
   result.watchdog = Duration::from_seconds(options.timeout_s * (process.page() ? 2 : 1));
   if (!options.inject.empty()) result.before_kernel = fault_maker(parse_fault(options.inject));
   result.cores = {options.threads_per_rank, options.bind_cores};
-  if (options.backend == "reference") return result;
+  if (options.backend != "cpu") return result;
   result.kernel_of = launch.cpu_kernel_of;
   result.stream_state = launch.cpu_state;
   return result;
 }
 
-void require_memory_for(const program::CheckedProgram& plan, const Reference* reference) {
-  require_memory(total_peak(plan) + (reference != nullptr ? total_peak(reference->program()) : 0));
+// Of this machine; what ranks need of a GPU is seen when they allocate it.
+void require_memory_for(const RunOptions& options, const program::CheckedProgram& plan, const Reference* reference) {
+  const double ranks = options.backend == "cuda" ? 0 : total_peak(plan);
+  require_memory(ranks + (reference != nullptr ? total_peak(reference->program()) : 0));
 }
 
 report::RunReport begin_report(const RunOptions& options, const Prepared& prepared) {
@@ -182,8 +186,11 @@ int run_ranks(const RunOptions& options, const Launch& launch, const RankProcess
   require_kernels(prepared.scenario());
   std::optional<Reference> reference;
   if (options.reference && reports) reference.emplace(prepared.scenario());
-  require_memory_for(*prepared.program, reference ? &*reference : nullptr);
-  PlanRun plan(*prepared.program, exec_options(options, launch, process), world, common_facts(options));
+  require_memory_for(options, *prepared.program, reference ? &*reference : nullptr);
+  const bool on_gpus = options.backend == "cuda";
+  if (on_gpus) require_gpus(launch, gpu_launch(), prepared.program->program().ranks.size());
+  PlanRun plan(*prepared.program, exec_options(options, launch, process), world, common_facts(options),
+               on_gpus ? launch.cuda_runner : nullptr);
   report::RunReport result = begin_report(options, prepared);
   result.threads_per_rank = plan.threads_per_rank();
   execute_steps(options, process, plan, reference ? &*reference : nullptr, result);
@@ -199,10 +206,24 @@ int run_ranks(const RunOptions& options, const Launch& launch, const RankProcess
   return result.passes() ? 0 : static_cast<int>(ErrorKind::kSubject);
 }
 
+// The launcher that has started this process as a rank; empty where there is none.
+std::string launcher_of(const RunOptions& options) {
+  if (options.backend != "cuda") return launcher_here();
+  const std::optional<exec::LaunchedRank> launched = gpu_launch();
+  return launched && launched->size > 1 ? launched->launcher : "";
+}
+
+// The number that the launcher has given it.
+std::optional<std::size_t> rank_under(const RunOptions& options) {
+  if (options.backend != "cuda") return launcher_rank();
+  const std::optional<exec::LaunchedRank> launched = gpu_launch();
+  return launched ? std::optional(static_cast<std::size_t>(launched->rank)) : std::nullopt;
+}
+
 // One rank of a world: what ends it ends all.
 int run_process(const RunOptions& options, const Launch& launch, RankProcess& process) {
   // Before MPI starts, which can fail too.
-  if (const auto rank = launcher_rank()) process.take({*rank});
+  if (const auto rank = rank_under(options)) process.take({*rank});
   std::unique_ptr<exec::World> world;
   int code = 0;
   try {
@@ -250,9 +271,9 @@ int supervise(const RunOptions& options, const Launch& launch, bool launcher) {
   if (options.ranks_as == "threads") {
     job.words = {thread_rank_program(launch, options.backend)};
   } else if (launcher) {
-    job.words = {mpi_rank_program()};
+    job.words = {options.backend == "cuda" ? thread_rank_program(launch, options.backend) : mpi_rank_program()};
     job.one_of_several = true;
-    job.ranks.assign(1, launcher_rank().value_or(0));
+    job.ranks.assign(1, rank_under(options).value_or(0));
   } else {
     job.words = mpirun_words(mpi_rank_program(), job.ranks.size());
     job.launcher = true;
@@ -262,18 +283,21 @@ int supervise(const RunOptions& options, const Launch& launch, bool launcher) {
 }
 
 int run(RunOptions options, const Launch& launch) {
-  require_supported(options);
-  const std::string launcher = launcher_here();
+  const std::string launcher = launcher_of(options);
   if (!launcher.empty() && options.ranks_as == "threads") {
     throw Error(ErrorKind::kUsage, "under " + launcher + " each process is a rank", {}, {"--ranks-as processes"});
   }
   if (options.ranks_as.empty()) options.ranks_as = launcher.empty() ? "threads" : "processes";
+  if (options.backend == "cuda" && options.ranks_as == "processes" && launcher.empty()) {
+    throw Error(ErrorKind::kUsage, "ranks on GPUs are processes where torchrun or srun starts them", {},
+                {"torchrun --no-python --nproc-per-node N stepcast run ... --backend cuda", "--ranks-as threads"});
+  }
   if (RankProcess::has_supervisor() || launch.world != nullptr) return run_here(options, launch);
   try {
     return supervise(options, launch, !launcher.empty());
   } catch (const Error& error) {
     // What every process of a launcher finds is said by the first.
-    if (launcher.empty() || launcher_rank().value_or(0) == 0) throw;
+    if (launcher.empty() || rank_under(options).value_or(0) == 0) throw;
     return error.exit_code();
   }
 }
@@ -284,7 +308,7 @@ Command run_command(CLI::App& parent, const Launch& launch) {
   const auto options = std::make_shared<RunOptions>();
   CLI::App* app = parent.add_subcommand("run", "execute a plan for real on this machine");
   add_scenario_options(*app, options->scenario);
-  app->add_option("--backend", options->backend, "cpu, reference; cuda is not supported yet")
+  app->add_option("--backend", options->backend, "cpu, reference or cuda")
       ->required()
       ->check(CLI::IsMember({"cpu", "reference", "cuda"}));
   app->add_option("--ranks-as", options->ranks_as,

@@ -16,6 +16,13 @@ if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND STEPCAST_COMPILE_OPTIONS -Wno-subobject-linkage)
 endif()
 
+# nvcc has a tongue of its own: what its host compiler is to warn of goes through -Xcompiler. (-Wconversion would speak
+# of the host code that nvcc generates.)
+list(JOIN STEPCAST_COMPILE_OPTIONS "$<SEMICOLON>" STEPCAST_CXX_OPTIONS)
+set(STEPCAST_COMPILE_OPTIONS
+  "$<$<COMPILE_LANGUAGE:CXX>:${STEPCAST_CXX_OPTIONS}>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-ffp-contract=off>")
+
 # A precompiled header that does not match is only slower, never an error.
 set(CMAKE_PCH_WARN_INVALID OFF)
 

@@ -74,4 +74,6 @@ std::unique_ptr<StreamState> fast_state(int threads) {
   return std::make_unique<cpu_fast::FastState>(threads);
 }
 
+std::string fast_library() { return "oneDNN " + cpu_fast::onednn_version(); }
+
 }  // namespace stepcast::kernels

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "kernels/kernel.h"
 
@@ -22,5 +23,8 @@ bool has_fast_kernel(program::OpKind kind);
 
 // The state of one stream, whose kernels run on `threads` threads (1 or more).
 std::unique_ptr<StreamState> fast_state(int threads);
+
+// The library behind them with its version: "oneDNN 2.6.0".
+std::string fast_library();
 
 }  // namespace stepcast::kernels

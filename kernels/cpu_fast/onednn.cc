@@ -118,4 +118,9 @@ void multiply_blocks(const BlockProduct& p, Block<const float> a, Block<const fl
   CHECK(status == dnnl::status::success, static_cast<int>(status), p.rows, p.columns, p.depth);
 }
 
+std::string onednn_version() {
+  const dnnl::version_t* version = dnnl::version();
+  return std::to_string(version->major) + "." + std::to_string(version->minor) + "." + std::to_string(version->patch);
+}
+
 }  // namespace stepcast::kernels::cpu_fast

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace stepcast::kernels::cpu_fast {
 
@@ -62,5 +63,8 @@ struct BlockProduct {
 
 // Runs on the calling thread alone when that thread is one of a parallel_for.
 void multiply_blocks(const BlockProduct& product, Block<const float> a, Block<const float> b, Block<float> c);
+
+// Of the library that is loaded: "2.6.0".
+std::string onednn_version();
 
 }  // namespace stepcast::kernels::cpu_fast

@@ -120,7 +120,7 @@ TEST(CommandLine, KeepsItsExitCodes) {
       {"simulate " + tiny + " --symbols trace.pftrace", 4},
       // 75,617 ops of two classes are 302,468 on 8 ranks: times 100,000 more than 2e9.
       {"simulate " + kEight + " --set jitter.compute_sigma=0.1 --set jitter.samples=100000", 4},
-      {"run " + tiny + " --backend cuda", 4},
+      {"run " + tiny + " --backend cuda", 5},
       {"compare " + tiny, 4},
       {"simulate " + kEight + " --set plan.zero=3", 4},
       {"simulate deepseek-v3 --cluster hgx-h100 --gpus 8 --seq 4096 --gbs 8", 4},
@@ -157,12 +157,16 @@ TEST(CommandLine, KeepsTheExitCodesOfComparisons) {
       {"calibrations", 0},
       {"calibrations h100-default", 0},
       {"calibrations h10O-default", 3},
+      {"doctor --backend reference", 0},
+      {"doctor --backend tpu", 2},
+      {"doctor --ranks-as processes", 2},
+      {"doctor --backend reference --ranks-as processes", 2},
   });
 }
 
 TEST(CommandLine, GreetsWithoutArguments) {
   const ProgramRun run = stepcast("");
-  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 16);
+  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 17);
   EXPECT_NE(run.out.find("stepcast simulate scenarios/runs/llama-3.1-8b-h100x8.yaml"), std::string::npos);
 }
 

@@ -56,6 +56,8 @@ TEST(Fences, KeepLibrariesInTheirFolders) {
   EXPECT_EQ(findings("calibrate/a.cc", "#include <Eigen/Dense>\n"), "");
   EXPECT_NE(findings("plan/a.cc", "#include <yaml-cpp/yaml.h>\n"), "");
   EXPECT_NE(findings("exec/a.cc", "#include <oneapi/dnnl/dnnl.hpp>\n"), "");
+  EXPECT_NE(findings("program/a.cc", "#include <cuda_runtime.h>\n"), "");
+  EXPECT_NE(findings("kernels/a.cc", "#include <nccl.h>\n"), "");
   EXPECT_EQ(findings("kernels/cpu_fast/a.cc", "#include <oneapi/dnnl/dnnl.hpp>\n#include <omp.h>\n"), "");
   EXPECT_NE(findings("trace/a.cc", "#include <nlohmann/json.hpp>\n"), "");
   for (const char* folder : {"base", "program", "kernels", "exec", "trace"}) {
