@@ -43,7 +43,9 @@ class Threads {
   Fiber& lane(unsigned lane) { return fibers_[current_ / kLanes * kLanes + lane]; }
   unsigned own_lane() const { return static_cast<unsigned>(current_ % kLanes); }
   // Of the warp of the thread that runs.
-  unsigned lanes() const { return static_cast<unsigned>(std::min<std::size_t>(count_ - current_ / kLanes * kLanes, kLanes)); }
+  unsigned lanes() const {
+    return static_cast<unsigned>(std::min<std::size_t>(count_ - current_ / kLanes * kLanes, kLanes));
+  }
 
   std::vector<std::byte> shared;
   std::vector<std::byte> scratch;
