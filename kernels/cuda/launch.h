@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include "kernels/cpu/access.h"
@@ -72,6 +73,17 @@ void launch(const KernelContext& context, const Grid& grid, void (*kernel)(Param
 // move it.
 inline std::byte* scratch(const KernelContext& context, std::size_t bytes) { return state_of(context).scratch(bytes); }
 
+// Between any two spaces; the host waits for one whose memory on the host is not pinned.
+inline void copy_memory(const KernelContext& context, void* out, const void* in, std::int64_t bytes) {
+  if (bytes == 0) return;
+  CUDA_TRY(cudaMemcpyAsync(out, in, static_cast<std::size_t>(bytes), cudaMemcpyDefault, state_of(context).stream()));
+}
+
+inline void zero_memory(const KernelContext& context, void* out, std::int64_t bytes) {
+  if (bytes == 0) return;
+  CUDA_TRY(cudaMemsetAsync(out, 0, static_cast<std::size_t>(bytes), state_of(context).stream()));
+}
+
 #else
 
 template <class T>
@@ -86,6 +98,14 @@ void launch(const KernelContext&, const Grid& grid, void (*kernel)(Parameters...
 }
 
 inline std::byte* scratch(const KernelContext&, std::size_t bytes) { return simt::scratch(bytes); }
+
+inline void copy_memory(const KernelContext&, void* out, const void* in, std::int64_t bytes) {
+  if (bytes > 0) std::memmove(out, in, static_cast<std::size_t>(bytes));
+}
+
+inline void zero_memory(const KernelContext&, void* out, std::int64_t bytes) {
+  if (bytes > 0) std::memset(out, 0, static_cast<std::size_t>(bytes));
+}
 
 #endif
 

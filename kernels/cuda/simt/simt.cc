@@ -25,7 +25,9 @@ struct Fiber {
   std::unique_ptr<std::byte[]> stack;
   Phase phase = Phase::kReady;
   dim3 thread;
-  std::array<std::byte, kLaneBytes> value{};  // shown to the warp
+  // What is shown to the warp, in turns: while some lanes still read one, others may already show the next.
+  std::array<std::array<std::byte, kLaneBytes>, 2> values{};
+  unsigned turn = 0;
 };
 
 // The fibers of the blocks that one thread of the process runs, one block at a time.
@@ -84,6 +86,7 @@ void Threads::start(std::size_t thread) {
   fiber.context.uc_link = nullptr;
   makecontext(&fiber.context, &Threads::enter, 0);
   fiber.phase = Phase::kReady;
+  fiber.turn = 0;
   const auto flat = static_cast<unsigned>(thread);
   fiber.thread = dim3(flat % blockDim.x, flat / blockDim.x % blockDim.y, flat / blockDim.x / blockDim.y);
 }
@@ -182,20 +185,24 @@ void meet_warp() {
 
 void exchange(const void* own, std::size_t bytes, unsigned lane, void* other) {
   CHECK(bytes <= kLaneBytes && lane < kLanes, bytes, lane);
-  std::memcpy(threads.current().value.data(), own, bytes);
+  Fiber& fiber = threads.current();
+  const unsigned turn = fiber.turn;
+  fiber.turn = 1 - turn;
+  std::memcpy(fiber.values[turn].data(), own, bytes);
   meet_warp();
-  std::memcpy(other, threads.lane(lane).value.data(), bytes);
-  meet_warp();
+  std::memcpy(other, threads.lane(lane).values[turn].data(), bytes);
 }
 
 unsigned votes(bool own) {
-  threads.current().value[0] = std::byte{own};
+  Fiber& fiber = threads.current();
+  const unsigned turn = fiber.turn;
+  fiber.turn = 1 - turn;
+  fiber.values[turn][0] = std::byte{own};
   meet_warp();
   unsigned bits = 0;
   for (unsigned lane = 0; lane < threads.lanes(); ++lane) {
-    bits |= static_cast<unsigned>(threads.lane(lane).value[0]) << lane;
+    bits |= static_cast<unsigned>(threads.lane(lane).values[turn][0]) << lane;
   }
-  meet_warp();
   return bits;
 }
 
