@@ -159,9 +159,9 @@ float product(const FakeOperation& operation, const FakeLayout& a, const void* a
 }
 
 }  // namespace
-}  // namespace stepcast::kernels
 
-using namespace stepcast::kernels;  // NOLINT
+// With C linkage these are the functions that cublasLt.h declares.
+extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { return make<int>(handle); }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return destroy<int>(handle); }
@@ -272,3 +272,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   }
   return CUBLAS_STATUS_SUCCESS;
 }
+
+}  // extern "C"
+
+}  // namespace stepcast::kernels
