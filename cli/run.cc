@@ -308,7 +308,7 @@ Command run_command(CLI::App& parent, const Launch& launch) {
   const auto options = std::make_shared<RunOptions>();
   CLI::App* app = parent.add_subcommand("run", "execute a plan for real on this machine");
   add_scenario_options(*app, options->scenario);
-  app->add_option("--backend", options->backend, "cpu, reference or cuda")
+  app->add_option("--backend", options->backend, "cpu, reference; cuda: GPUs, see doctor")
       ->required()
       ->check(CLI::IsMember({"cpu", "reference", "cuda"}));
   app->add_option("--ranks-as", options->ranks_as,

@@ -18,12 +18,16 @@ namespace {
 
 using program::OpKind;
 
-// The reference kernels, or what a test puts in their place.
+// The reference kernels of a few kinds, or what a test puts in their place.
 class FakeMachine : public Machine {
  public:
   std::string name() const override { return "fake"; }
   std::int64_t work_divisor() const override { return 64; }
-  bool has_kernel(OpKind kind) const override { return kind != missing && kernels::reference_kernel(kind) != nullptr; }
+  bool has_kernel(OpKind kind) const override {
+    const bool is_one = kind == OpKind::kSwiGluForward || kind == OpKind::kAdd || kind == OpKind::kCast ||
+                        kind == OpKind::kRmsNormForward || (kind == OpKind::kMatmul && multiplies);
+    return is_one && kind != missing;
+  }
   void run(const kernels::KernelContext& context) override {
     if (context.kind == refused) throw Error(ErrorKind::kExecution, "an illegal memory access was encountered");
     kernels::reference_kernel(context.kind)(context);
@@ -46,6 +50,7 @@ class FakeMachine : public Machine {
   OpKind missing = OpKind::kJoin;
   OpKind refused = OpKind::kJoin;
   OpKind wrong = OpKind::kJoin;
+  bool multiplies = false;
   double seconds = 1;
   double loss = 0;
 };
@@ -59,7 +64,7 @@ TEST(KernelChecks, PassTheReference) {
   FakeMachine machine;
   const Outcome outcome = check_kernels(machine, Budget(100));
   EXPECT_TRUE(outcome.failures.empty()) << outcome.failures.front();
-  EXPECT_GT(outcome.passed, 1000);
+  EXPECT_GT(outcome.passed, 50);
 }
 
 TEST(KernelChecks, NameTheKernelThatErrs) {
@@ -70,7 +75,7 @@ TEST(KernelChecks, NameTheKernelThatErrs) {
   const Outcome outcome = check_kernels(machine, Budget(100));
   EXPECT_TRUE(any_says(outcome.failures, "swiglu_forward")) << outcome.failures.size();
   EXPECT_TRUE(any_says(outcome.failures, "illegal memory access"));
-  EXPECT_TRUE(any_says(outcome.skipped, "rms_norm_forward: this machine has no kernel"));
+  EXPECT_TRUE(any_says(outcome.skipped, "rmsnorm_forward: this machine has no kernel"));
 }
 
 TEST(KernelChecks, StopInTime) {
@@ -82,6 +87,7 @@ TEST(KernelChecks, StopInTime) {
 
 TEST(Timings, RefuseWhatNoMachineDoes) {
   FakeMachine machine;
+  machine.multiplies = true;
   std::string table;
   EXPECT_FALSE(time_kernels(machine, Budget(100), table).failed());
   EXPECT_NE(table.find("# ceilings: copy 1 GB/s, bf16 matmul 1 TFLOP/s\n"), std::string::npos) << table;
