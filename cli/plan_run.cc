@@ -83,6 +83,7 @@ PlanRun::PlanRun(const program::CheckedProgram& p, exec::ExecOptions options, ex
     require_one_plan(p, *world_);
     options.ranks = {program::RankId(static_cast<std::size_t>(world_->rank()))};
     options.communicators = world_->communicators(p.program());
+    options.cores.place = world_->place();
   }
   executor_ = std::make_unique<exec::Executor>(p, options);
 }
