@@ -116,7 +116,10 @@ struct Port::Impl {
     if (requests.empty()) return false;
     indices.resize(requests.size());
     int count = 0;
-    MPI_Testsome(static_cast<int>(requests.size()), requests.data(), &count, indices.data(), MPI_STATUSES_IGNORE);
+    // MPI looks at the requests before it moves messages: what a call moves, the next one finds.
+    for (int look = 0; look < 2 && count == 0; ++look) {
+      MPI_Testsome(static_cast<int>(requests.size()), requests.data(), &count, indices.data(), MPI_STATUSES_IGNORE);
+    }
     if (count == MPI_UNDEFINED || count == 0) return false;
     std::vector<std::function<void()>> ended;
     indices.resize(static_cast<std::size_t>(count));
