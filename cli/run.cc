@@ -44,7 +44,10 @@ constexpr const char* kRunExamples = R"(Examples
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --trace run.pftrace
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --reference --set plan.zero=3 --set plan.tp=1
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend reference
+  mpirun --hostfile HOSTS -n 4 stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu
 
+Several hosts: under mpirun or srun each process is a rank, and what the launcher takes (hosts, binding, transports) is
+said to it; the same stepcast and scenario have to be at the same paths everywhere.
 Backends: cpu has the fast kernels (oneDNN), reference the readable ones that everything else is checked against. The
 single rank of --reference always runs those, so it judges the kernels along with the plan.
 The executor checks plans and the simulator; it is not a fast trainer. Exits 1 when it differs from the reference or

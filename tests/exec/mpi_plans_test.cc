@@ -127,8 +127,10 @@ TEST(RandomProcessPlans, HaveTheBitsOfThreadsWithoutAHang) {
   for (std::uint64_t i = 0; i < stepcast::testing::random_cases(20); ++i) {
     SCOPED_TRACE("plan " + std::to_string(i));
     plan::Scenario scenario = plan::testing::random_scenario(20261129, i);
-    if (i % 4 == 3) scenario.training.compute = program::DType::kBf16;
-    scenario.training.master_weights = i % 4 == 3;
+    if (i % 4 == 3) {
+      scenario.training.compute = program::DType::kBf16;
+      scenario.training.master_weights = true;
+    }
     expect_bits_of_threads(scenario);
   }
 }

@@ -1,5 +1,6 @@
-// Ranks on two hosts, which tests/hosts/two_hosts has made of this machine: they train as threads of one process do, and
-// over the slow link between them gradients reduced beside the backward pass shorten the step, as the simulation says.
+// Ranks on two hosts, which tests/hosts/two_hosts has made of this machine: they train as threads of one process do,
+// and over the slow link between them gradients reduced beside the backward pass shorten the step, as the simulation
+// says.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -31,8 +32,8 @@ std::string on_hosts(int ranks) { return "$STEPCAST_ON_HOSTS -n " + std::to_stri
 
 // Both hosts are this machine: left to themselves, each would take all of its cores.
 json executed(const std::string& launcher, const std::string& arguments) {
-  return json::parse(output_of(launcher + "'" STEPCAST_BINARY "' run --json --backend cpu --threads-per-rank 1 " +
-                               arguments));
+  return json::parse(
+      output_of(launcher + "'" STEPCAST_BINARY "' run --json --backend cpu --threads-per-rank 1 " + arguments));
 }
 
 std::vector<double> losses_of(const json& run) {
