@@ -5,10 +5,15 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace stepcast {
@@ -52,6 +57,24 @@ double median_step(const json& run) {
 
 std::int64_t bytes_over_the_link() { return std::stoll(output_of("$STEPCAST_LINK_BYTES")); }
 
+// The share of two cores that two threads get when they ask for all of it.
+double free_share() {
+  constexpr std::chrono::milliseconds kAsked(300);
+  std::atomic<std::int64_t> got_ns{0};
+  const auto work = [&] {
+    const auto end = std::chrono::steady_clock::now() + kAsked;
+    while (std::chrono::steady_clock::now() < end) continue;
+    timespec used{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    got_ns += std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
+  };
+  std::thread first(work);
+  std::thread second(work);
+  first.join();
+  second.join();
+  return static_cast<double>(got_ns) / static_cast<double>(2 * std::chrono::nanoseconds(kAsked).count());
+}
+
 TEST(Hosts, AreTwo) {
   const std::string names = output_of(on_hosts(2) + "uname -n");
   EXPECT_NE(names.find("stepcast-host-1"), std::string::npos) << names;
@@ -74,6 +97,7 @@ TEST(Hosts, TrainAsThreadsDo) {
   }
 }
 
+// Where other work takes the cores that a rank leaves while it waits for the link, hiding the wait gains nothing.
 TEST(Hosts, OverlapShortensTheStep) {
   const std::string scenario = "tests/hosts/overlap.yaml --set plan.overlap.grad_reduce=";
   const auto predicted = [&](const char* overlap) {
@@ -81,6 +105,11 @@ TEST(Hosts, OverlapShortensTheStep) {
     return json::parse(text)["step_time_s"].get<double>();
   };
   const double simulated = predicted("true") / predicted("false");
+  EXPECT_LE(simulated, 0.95);
+  std::printf("with overlap / without: simulated %.3f\n", simulated);
+  if (const double share = free_share(); share < 0.9) {
+    GTEST_SKIP() << "other work leaves " << share << " of two cores";
+  }
   // What else the machine does can hide the gain, not make one: the best of three attempts counts.
   double measured = 1;
   for (int attempt = 0; attempt < 3 && measured > 0.95; ++attempt) {
@@ -88,9 +117,8 @@ TEST(Hosts, OverlapShortensTheStep) {
     const double without = median_step(executed(on_hosts(2), "--steps 6 " + scenario + "false"));
     measured = std::min(measured, with / without);
   }
-  std::printf("with overlap / without: executed %.3f, simulated %.3f\n", measured, simulated);
+  std::printf("with overlap / without: executed %.3f\n", measured);
   EXPECT_LE(measured, 0.95);
-  EXPECT_LE(simulated, 0.95);
 }
 
 }  // namespace
