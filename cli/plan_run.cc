@@ -117,6 +117,7 @@ PlanRun::PlanRun(const program::CheckedProgram& p, exec::ExecOptions options, ex
     require_in_common(facts, *world_);
     options.ranks = {program::RankId(static_cast<std::size_t>(world_->rank()))};
     if (make == nullptr) options.communicators = world_->communicators(p.program());
+    options.cores.place = world_->place();
   }
   runner_ = make != nullptr ? make(p, options, world) : std::make_unique<exec::Executor>(p, options);
 }

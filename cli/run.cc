@@ -52,7 +52,10 @@ constexpr const char* kRunExamples = R"(Examples
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --reference --set plan.zero=3 --set plan.tp=1
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend reference
   stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu --ranks-as processes --inject 2:step2:kill
+  mpirun --hostfile HOSTS -n 4 stepcast run scenarios/runs/tiny-llama-tp2-pp2.yaml --backend cpu
 
+Several hosts: under mpirun or srun each process is a rank, and what the launcher takes (hosts, binding, transports) is
+said to it; the same stepcast and scenario have to be at the same paths everywhere.
 Backends: cpu has the fast kernels (oneDNN), reference the readable ones that everything else is checked against, cuda
 those of GPUs (each rank has one, as a thread on one host or as a process of torchrun or srun; not yet tried on a GPU). The
 single rank of --reference always runs those, so it judges the kernels along with the plan.

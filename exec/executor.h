@@ -13,6 +13,7 @@
 
 #include "base/units.h"
 #include "exec/step_runner.h"
+#include "exec/world.h"
 #include "kernels/kernel.h"
 #include "program/check.h"
 
@@ -35,6 +36,8 @@ struct RankCores {
   // Each rank's threads stay on as many cores as its kernels have threads: rank 0 on the first, and so on; ranks beyond
   // the cores share them in turn. Off, the system places them.
   bool bind = false;
+  // Of the one rank that this process executes, among those that share its cores; by default all ranks do, by number.
+  std::optional<HostPlace> place = std::nullopt;
 };
 
 struct ExecOptions {

@@ -33,6 +33,10 @@ std::vector<int> usable_cores() {
 }  // namespace
 
 RankPlacement::RankPlacement(const RankCores& wanted, int ranks) : cores_(usable_cores()), bind_(wanted.bind) {
+  if (wanted.place) {
+    place_ = wanted.place->index;
+    ranks = wanted.place->count;
+  }
   const int cores = static_cast<int>(cores_.size());
   threads_ = wanted.threads.value_or(std::max(1, cores / std::max(1, ranks)));
   if (threads_ >= 1 && threads_ <= cores) return;
@@ -42,11 +46,10 @@ RankPlacement::RankPlacement(const RankCores& wanted, int ranks) : cores_(usable
 
 std::vector<int> RankPlacement::cores_of(program::RankId rank) const {
   if (!bind_) return cores_;
+  const auto first = static_cast<std::size_t>(place_.value_or(static_cast<int>(rank.value)) * threads_);
   std::vector<int> own;
-  for (int i = 0; i < threads_; ++i) {
-    const std::size_t place =
-        (std::size_t{rank.value} * static_cast<std::size_t>(threads_) + static_cast<std::size_t>(i));
-    own.push_back(cores_[place % cores_.size()]);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(threads_); ++i) {
+    own.push_back(cores_[(first + i) % cores_.size()]);
   }
   std::sort(own.begin(), own.end());
   return own;

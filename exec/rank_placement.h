@@ -1,6 +1,7 @@
 // Which cores the threads of a rank use, and how many threads a kernel of it may have.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "exec/executor.h"
@@ -10,8 +11,8 @@ namespace stepcast::exec {
 
 class RankPlacement {
  public:
-  // For `ranks` ranks on the cores that this process may use. Throws Error (kUsage) when fewer than one thread is asked
-  // for, or more than there are cores.
+  // For `ranks` ranks on the cores that this process may use, or for one of `wanted.place.count`. Throws Error (kUsage)
+  // when fewer than one thread is asked for, or more than there are cores.
   RankPlacement(const RankCores& wanted, int ranks);
 
   // Threads of one kernel.
@@ -24,6 +25,7 @@ class RankPlacement {
  private:
   std::vector<int> cores_;  // that this process may use
   bool bind_;
+  std::optional<int> place_;  // of the only rank here
   int threads_;
 };
 

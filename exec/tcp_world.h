@@ -20,6 +20,8 @@ class TcpWorld : public World {
 
   int rank() const override { return self_.rank; }
   int size() const override { return self_.size; }
+  // Ranks on GPUs share no cores' time worth planning.
+  HostPlace place() const override { return {}; }
   const LaunchedRank& self() const { return self_; }
   // Throws Error (kUnsupported): tensors go through NCCL or MPI.
   std::shared_ptr<Communicators> communicators(const program::Program& p) override;

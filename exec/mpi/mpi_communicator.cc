@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <future>
+#include <latch>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -42,6 +42,10 @@ std::vector<std::int64_t> offsets_of(const CollectiveSpec& spec, std::size_t mem
   return offsets;
 }
 
+// An all-reduce of so few bytes, of all members together, is one exchange of whole inputs, which every member adds up:
+// it then takes one message's time in place of two.
+constexpr std::int64_t kSumEverywhereBytes = std::int64_t{1} << 17;
+
 bool reduces(OpKind kind) { return kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter; }
 
 }  // namespace
@@ -64,14 +68,37 @@ class MpiCollective : public std::enable_shared_from_this<MpiCollective> {
     latest_ = arrival_.begin;
   }
 
+  // Copies what stays here, by the thread of the arrival.
+  void prepare() {
+    const OpKind kind = arrival_.spec.kind;
+    if (reduces(kind)) {
+      scratch_.resize(members_.size() * static_cast<std::size_t>(sums_all() ? whole_bytes() : bytes_of(own_)));
+    } else if (kind == OpKind::kAllGather) {
+      std::byte* own = out() + begin_byte(own_);
+      if (own != in() && bytes_of(own_) > 0) std::memcpy(own, in(), part_bytes(own_));
+    } else if (kind == OpKind::kAllToAll) {
+      const std::int64_t part = exchanged_bytes();
+      const auto own = static_cast<std::int64_t>(own_) * part;
+      if (part > 0) std::memcpy(out() + own, in() + own, static_cast<std::size_t>(part));
+    } else {
+      CHECK(kind == OpKind::kBroadcast, program::to_string(kind));
+    }
+  }
+
+  // By the port's thread.
   void start() {
     const OpKind kind = arrival_.spec.kind;
-    if (members_.size() == 1) return finish_alone();
-    if (reduces(kind)) return scatter();
+    if (reduces(kind)) return sums_all() ? exchange_inputs() : scatter();
     if (kind == OpKind::kAllGather) return gather();
     if (kind == OpKind::kBroadcast) return broadcast();
-    CHECK(kind == OpKind::kAllToAll, program::to_string(kind));
     exchange();
+  }
+
+  // The only member has no port to wait for.
+  void finish_alone() {
+    const std::vector<MemberBuffers> own = {arrival_.buffers};
+    perform_collective(arrival_.spec, own);
+    finish();
   }
 
   std::vector<RankId> missing() const {
@@ -88,6 +115,14 @@ class MpiCollective : public std::enable_shared_from_this<MpiCollective> {
   std::int64_t begin_byte(std::size_t part) const { return offsets_[part] * size_; }
   std::int64_t bytes_of(std::size_t part) const { return (offsets_[part + 1] - offsets_[part]) * size_; }
   std::size_t part_bytes(std::size_t part) const { return static_cast<std::size_t>(bytes_of(part)); }
+  std::int64_t whole_bytes() const { return arrival_.spec.elements * size_; }
+  std::int64_t exchanged_bytes() const {
+    return arrival_.spec.elements / static_cast<std::int64_t>(members_.size()) * size_;
+  }
+  bool sums_all() const {
+    return arrival_.spec.kind == OpKind::kAllReduce &&
+           whole_bytes() * static_cast<std::int64_t>(members_.size()) <= kSumEverywhereBytes;
+  }
 
   void send(std::size_t to, const std::byte* data, std::int64_t bytes) {
     ++under_way_;
@@ -130,47 +165,63 @@ class MpiCollective : public std::enable_shared_from_this<MpiCollective> {
     next();
   }
 
-  // Every member gets its part of all inputs and adds them up in member order.
+  // Every member gets all inputs and adds them up in member order.
+  void exchange_inputs() {
+    const std::int64_t bytes = whole_bytes();
+    phase(
+        [this, bytes](std::size_t m) {
+          send(m, in(), bytes);
+          receive(m, scratch_.data() + m * static_cast<std::size_t>(bytes), bytes);
+        },
+        [self = shared_from_this()] {
+          if (self->add_up(0, self->arrival_.spec.elements)) self->finish();
+        });
+  }
+
+  // Every member gets its part of all inputs and adds them up in member order; all-reduced parts are then gathered.
   void scatter() {
-    scratch_.resize(members_.size() * part_bytes(own_));
     phase(
         [this](std::size_t m) {
           send(m, in() + begin_byte(m), bytes_of(m));
           receive(m, scratch_.data() + m * part_bytes(own_), bytes_of(own_));
         },
-        [self = shared_from_this()] { self->add_up(); });
+        [self = shared_from_this()] { self->end_scatter(); });
   }
-  void add_up() {
+  void end_scatter() {
+    if (!add_up(offsets_[own_], offsets_[own_ + 1])) return;
+    if (arrival_.spec.kind == OpKind::kAllReduce) return gather();
+    finish();
+  }
+
+  // Elements [begin, end) of all inputs, those of others being in the scratch. Whether it could.
+  bool add_up(std::int64_t begin, std::int64_t end) {
     const bool whole = arrival_.spec.kind == OpKind::kAllReduce;
     // All of what is summed here is the first member's part.
     CollectiveSpec spec = arrival_.spec;
     spec.kind = OpKind::kReduceScatter;
-    spec.elements = offsets_[own_ + 1] - offsets_[own_];
+    spec.elements = end - begin;
     spec.counts.assign(members_.size(), 0);
     spec.counts[0] = spec.elements;
-    std::byte* sum = whole ? out() + begin_byte(own_) : out();
+    std::byte* sum = whole ? out() + begin * size_ : out();
     std::vector<MemberBuffers> inputs;
     for (std::size_t m = 0; m < members_.size(); ++m) {
-      const std::byte* part = m == own_ ? in() + begin_byte(own_) : scratch_.data() + m * part_bytes(own_);
-      inputs.push_back({part, sum});
+      const std::byte* other = scratch_.data() + static_cast<std::int64_t>(m) * spec.elements * size_;
+      inputs.push_back({m == own_ ? in() + begin * size_ : other, sum});
     }
     try {
       perform_collective(spec, inputs);
+      return true;
     } catch (const Error& e) {
-      return context_.job.fail(context_.op_name(arrival_.rank, arrival_.op) + ": " + e.what());
+      context_.job.fail(context_.op_name(arrival_.rank, arrival_.op) + ": " + e.what());
+      return false;
     }
-    if (whole) return gather();
-    finish();
   }
 
   // Every member sends its part, of which it holds a copy in the whole, to all others.
   void gather() {
-    std::byte* own = out() + begin_byte(own_);
-    const bool from_in = arrival_.spec.kind == OpKind::kAllGather;
-    if (from_in && own != in() && bytes_of(own_) > 0) std::memcpy(own, in(), part_bytes(own_));
     phase(
-        [this, own](std::size_t m) {
-          send(m, own, bytes_of(own_));
+        [this](std::size_t m) {
+          send(m, out() + begin_byte(own_), bytes_of(own_));
           receive(m, out() + begin_byte(m), bytes_of(m));
         },
         [self = shared_from_this()] { self->finish(); });
@@ -188,9 +239,7 @@ class MpiCollective : public std::enable_shared_from_this<MpiCollective> {
   }
 
   void exchange() {
-    const std::int64_t part = arrival_.spec.elements / static_cast<std::int64_t>(members_.size()) * size_;
-    const auto own = static_cast<std::int64_t>(own_) * part;
-    if (part > 0) std::memcpy(out() + own, in() + own, static_cast<std::size_t>(part));
+    const std::int64_t part = exchanged_bytes();
     phase(
         [this, part](std::size_t m) {
           send(m, in() + static_cast<std::int64_t>(m) * part, part);
@@ -199,14 +248,9 @@ class MpiCollective : public std::enable_shared_from_this<MpiCollective> {
         [self = shared_from_this()] { self->finish(); });
   }
 
-  void finish_alone() {
-    const std::vector<MemberBuffers> own = {arrival_.buffers};
-    perform_collective(arrival_.spec, own);
-    finish();
-  }
   void finish() {
     const CollectiveSpec& spec = arrival_.spec;
-    const Bytes whole(spec.elements * size_);
+    const Bytes whole(whole_bytes());
     const SimTime paced =
         latest_ + paced_time(context_.link, spec.kind, whole, static_cast<std::int64_t>(members_.size()));
     arrival_.completion->part_done({latest_, std::max(context_.job.now(), paced)});
@@ -224,7 +268,7 @@ class MpiCollective : public std::enable_shared_from_this<MpiCollective> {
   std::vector<std::atomic<bool>> heard_;
   SimTime latest_;
   std::vector<std::byte> scratch_;
-  std::atomic<int> under_way_{0};
+  int under_way_ = 0;  // by the port's thread, as all that follows an arrival
   std::function<void()> next_;
 };
 
@@ -242,7 +286,9 @@ class MpiCommunicator : public Communicator {
       const std::lock_guard lock(mutex_);
       current_ = run;
     }
-    run->start();
+    if (members_.size() == 1) return run->finish_alone();
+    run->prepare();
+    port_.perform([run] { run->start(); });
   }
   std::vector<RankId> missing() const override {
     const std::lock_guard lock(mutex_);
@@ -265,11 +311,13 @@ class MpiLink : public MessageLink {
 
   void send(MessageArrival arrival, const CommContext& context) override {
     const auto own = std::make_shared<MessageArrival>(std::move(arrival));
-    const Header header{0, own->op, own->type.bytes(), own->begin.ps};
-    port_.send(peer(to_), tag_, header, own->data, [] {});
-    port_.receive(peer(to_), tag_ + 1,
-                  {.accept = [](const Header&) -> void* { return nullptr; },
-                   .done = [own, &context](const Header& h) { finish(*own, h, context); }});
+    port_.perform([this, own, &context] {
+      const Header header{0, own->op, own->type.bytes(), own->begin.ps};
+      port_.send(peer(to_), tag_, header, own->data, [] {});
+      port_.receive(peer(to_), tag_ + 1,
+                    {.accept = [](const Header&) -> void* { return nullptr; },
+                     .done = [own, &context](const Header& h) { finish(*own, h, context); }});
+    });
   }
   void receive(MessageArrival arrival, const CommContext& context) override {
     const auto own = std::make_shared<MessageArrival>(std::move(arrival));
@@ -338,15 +386,20 @@ class MpiCommunicators : public Communicators {
     // All tell rank 0, and rank 0 tells all.
     const bool first = port_.rank() == 0;
     const auto ranks = static_cast<int>(p_.ranks.size());
-    for (int peer = first ? 1 : 0; peer < (first ? ranks : 1); ++peer) {
-      if (!first) port_.send(peer, kMeetTag, {}, nullptr, [] {});
-      std::promise<void> heard;
-      port_.receive(peer, kMeetTag,
-                    {.accept = [](const Header&) -> void* { return nullptr; },
-                     .done = [&heard](const Header&) { heard.set_value(); }});
-      heard.get_future().wait();
-    }
-    for (int peer = 1; first && peer < ranks; ++peer) port_.send(peer, kMeetTag, {}, nullptr, [] {});
+    const auto heard = std::make_shared<std::latch>(first ? ranks - 1 : 1);
+    port_.perform([this, first, ranks, heard] {
+      if (!first) port_.send(0, kMeetTag, {}, nullptr, [] {});
+      for (int peer = first ? 1 : 0; peer < (first ? ranks : 1); ++peer) {
+        port_.receive(peer, kMeetTag,
+                      {.accept = [](const Header&) -> void* { return nullptr; },
+                       .done = [heard](const Header&) { heard->count_down(); }});
+      }
+    });
+    heard->wait();
+    if (!first) return;
+    port_.perform([this, ranks] {
+      for (int peer = 1; peer < ranks; ++peer) port_.send(peer, kMeetTag, {}, nullptr, [] {});
+    });
   }
 
  private:

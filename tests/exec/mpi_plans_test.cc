@@ -12,6 +12,7 @@
 #include "exec/thread_communicator.h"
 #include "tests/exec/plan_runs.h"
 #include "tests/plan/plan_table.h"
+#include "tests/plan/random_plan.h"
 #include "tests/random_cases.h"
 #include "trace/pack.h"
 
@@ -74,11 +75,9 @@ void expect_same_track(const trace::Track& processes, const trace::Track& thread
   EXPECT_EQ(processes.peak, threads.peak) << where;
 }
 
-class ProcessPlans : public ::testing::TestWithParam<TinyPlan> {};
-
-TEST_P(ProcessPlans, HaveTheBitsOfThreads) {
-  const program::CheckedProgram checked(
-      plan::lower(plan::testing::make_scenario(plan::testing::TinyShape{}, GetParam())));
+// Processes beyond the plan's ranks have nothing to do but to gather with the others.
+void expect_bits_of_threads(const plan::Scenario& scenario) {
+  const program::CheckedProgram checked(plan::lower(scenario));
   const program::Program& p = checked.program();
   const auto ranks = static_cast<int>(p.ranks.size());
   ASSERT_LE(ranks, world->size());
@@ -106,14 +105,33 @@ TEST_P(ProcessPlans, HaveTheBitsOfThreads) {
     const StepResult want = threads->run_step();
     std::size_t compared = 0;
     for (std::size_t r = 0; r < p.ranks.size(); ++r) {
-      const std::string where = GetParam().name + " rank " + std::to_string(r) + " step " + std::to_string(step + 1);
+      const std::string where = scenario.name + " rank " + std::to_string(r) + " step " + std::to_string(step + 1);
       if (!losses[r].empty()) {
         EXPECT_EQ(losses[r], std::string(reinterpret_cast<const char*>(&*want.loss), sizeof *want.loss)) << where;
       }
       compare_gradients(gradients[r], *threads, p, where, compared);
       expect_same_track(trace::unpack(tracks[r]), threads->last_trace().tracks[r], where);
     }
-    EXPECT_GT(compared, 0U) << GetParam().name;
+    EXPECT_GT(compared, 0U) << scenario.name;
+  }
+}
+
+class ProcessPlans : public ::testing::TestWithParam<TinyPlan> {};
+
+TEST_P(ProcessPlans, HaveTheBitsOfThreads) {
+  expect_bits_of_threads(plan::testing::make_scenario(plan::testing::TinyShape{}, GetParam()));
+}
+
+// Of the plans that tests/property/random_plans_test.cc holds against the single rank and the simulation, as threads.
+TEST(RandomProcessPlans, HaveTheBitsOfThreadsWithoutAHang) {
+  for (std::uint64_t i = 0; i < stepcast::testing::random_cases(20); ++i) {
+    SCOPED_TRACE("plan " + std::to_string(i));
+    plan::Scenario scenario = plan::testing::random_scenario(20261129, i);
+    if (i % 4 == 3) {
+      scenario.training.compute = program::DType::kBf16;
+      scenario.training.master_weights = true;
+    }
+    expect_bits_of_threads(scenario);
   }
 }
 

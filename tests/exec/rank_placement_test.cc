@@ -56,6 +56,24 @@ TEST(RankPlacement, BindsRanksToCoresInTurn) {
   EXPECT_EQ(RankPlacement({}, 2).cores_of(RankId(1)), all);
 }
 
+// A rank that is a process is placed among those that share its cores, whatever its number in the job: the third of
+// three on this host, say, is rank 2 of one job and rank 11 of another.
+TEST(RankPlacement, PlacesAProcessAmongThoseThatShareItsCores) {
+  const std::vector<int> all = cores_of_this_thread();
+  const auto cores = all.size();
+  const RankPlacement third({.threads = 1, .bind = true, .place = HostPlace{.index = 2, .count = 3}}, 16);
+  EXPECT_EQ(third.cores_of(RankId(std::size_t{2})), std::vector<int>{all[2 % cores]});
+  EXPECT_EQ(third.cores_of(RankId(std::size_t{11})), std::vector<int>{all[2 % cores]});
+  EXPECT_EQ(RankPlacement({.place = HostPlace{.index = 2, .count = 3}}, 16).cores_of(RankId(std::size_t{11})), all);
+}
+
+// Its share of them is counted among those processes, not among all ranks: alone on its cores it has all of them.
+TEST(RankPlacement, SharesCoresAmongProcessesOfTheHost) {
+  const int cores = static_cast<int>(cores_of_this_thread().size());
+  EXPECT_EQ(RankPlacement({.place = HostPlace{.index = 0, .count = 1}}, 16 * cores).threads(), cores);
+  EXPECT_EQ(RankPlacement({.place = HostPlace{.index = 0, .count = cores}}, 1).threads(), 1);
+}
+
 // Writes the first core that the kernel may run on, and how many there are.
 void tell_cores(const kernels::KernelContext& k) {
   const std::vector<int> cores = cores_of_this_thread();

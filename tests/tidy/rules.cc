@@ -112,7 +112,8 @@ constexpr std::string_view kSystemHeaders =
     "dlfcn.h errno.h fcntl.h fenv.h float.h immintrin.h limits.h malloc.h math.h poll.h pthread.h sched.h semaphore.h "
     "signal.h "
     "spawn.h stddef.h stdint.h stdio.h stdlib.h string.h time.h ucontext.h unistd.h sys/file.h sys/mman.h sys/prctl.h "
-    "sys/resource.h sys/socket.h arpa/inet.h netdb.h netinet/tcp.h sys/stat.h sys/time.h sys/types.h sys/wait.h "
+    "sys/resource.h sys/socket.h arpa/inet.h netdb.h netinet/tcp.h sys/stat.h sys/syscall.h sys/time.h sys/types.h "
+    "sys/wait.h "
     "sys/ioctl.h sys/un.h netinet/in.h linux/futex.h";
 
 bool is_protobuf(std::string_view path) { return path.ends_with(".pb.h") || path.starts_with("google/protobuf/"); }
