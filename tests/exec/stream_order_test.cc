@@ -42,13 +42,13 @@ TEST(StreamOrder, ReadsAfterWritesAcrossStreams) {
 // write-after-read edge keeps row i + 2 out of the slot until row i has been added.
 TEST(StreamOrder, RingIsNotOverwrittenBeforeItIsRead) {
   constexpr std::int64_t kRows = 40;
-  constexpr std::int64_t kCols = 64;
+  constexpr std::int64_t kWidth = 64;
   World world(1);
-  const auto sum = world.shard(0, "sum", 1, kCols, 0, 0, kCols, tiny::DType::kF32, ShardKind::kGradient);
-  const std::array<program::ViewId, 2> ring{world.scratch(0, kCols), world.scratch(0, kCols)};
+  const auto sum = world.shard(0, "sum", 1, kWidth, 0, 0, kWidth, tiny::DType::kF32, ShardKind::kGradient);
+  const std::array<program::ViewId, 2> ring{world.scratch(0, kWidth), world.scratch(0, kWidth)};
   world.call(0, OpKind::kZeroFill, Stream::kCompute, {{sum, Access::kWrite}});
   for (std::int64_t i = 0; i < kRows; ++i) {
-    const auto row = world.shard(0, "x", kRows, kCols, i, 0, kCols);
+    const auto row = world.shard(0, "x", kRows, kWidth, i, 0, kWidth);
     const auto slot = ring[static_cast<std::size_t>(i % 2)];
     world.call(0, OpKind::kCopy, Stream::kGather, {{row}, {slot, Access::kWrite}});
     world.call(0, OpKind::kAccumulate, Stream::kCompute, {{slot}, {sum, Access::kAccumulate}});
@@ -58,9 +58,9 @@ TEST(StreamOrder, RingIsNotOverwrittenBeforeItIsRead) {
   for (int step = 0; step < 20; ++step) {
     executor.run_step();
     const auto result = tiny::gathered(checked, executor, "sum", ShardKind::kGradient);
-    for (std::int64_t c = 0; c < kCols; ++c) {
+    for (std::int64_t c = 0; c < kWidth; ++c) {
       float expected = 0;
-      for (std::int64_t i = 0; i < kRows; ++i) expected += tiny::initial("x", i * kCols + c);
+      for (std::int64_t i = 0; i < kRows; ++i) expected += tiny::initial("x", i * kWidth + c);
       ASSERT_EQ(result[static_cast<std::size_t>(c)], expected) << step << " " << c;
     }
   }
