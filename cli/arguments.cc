@@ -11,14 +11,14 @@ namespace stepcast::cli {
 namespace {
 
 const std::vector<std::string>& commands() {
-  static const std::vector<std::string> names = {"simulate", "check",   "sweep",    "diff",         "run",
-                                                 "dump",     "coll",    "hardware", "calibrations", "models",
-                                                 "import",   "explain", "doctor",   "help"};
+  static const std::vector<std::string> names = {"simulate", "check",   "sweep",     "diff",         "run",
+                                                 "dump",     "coll",    "hardware",  "calibrations", "models",
+                                                 "import",   "explain", "calibrate", "doctor",       "help"};
   return names;
 }
 
 bool is_later(std::string_view name) {
-  constexpr std::string_view kLater[] = {"calibrate", "compare", "backtest", "validate"};
+  constexpr std::string_view kLater[] = {"compare", "backtest", "validate"};
   return std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
 }
 

@@ -75,7 +75,7 @@ int dispatch(const Launch& launch) {
                               dump_command(app),         coll_command(app),   hardware_command(app),
                               sweep_command(app),        diff_command(app),   explain_command(app),
                               calibrations_command(app), import_command(app), models_command(app),
-                              doctor_command(app)};
+                              calibrate_command(app),    doctor_command(app)};
   try {
     std::reverse(args.begin(), args.end());  // the parser takes a stack
     app.parse(args);

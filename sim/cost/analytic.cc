@@ -1,5 +1,4 @@
-// Seconds in double, turned into whole picoseconds, rounded up, in one place. Powers of four and their roots are
-// products and square roots, which IEEE 754 rounds correctly: equal inputs give equal times on every machine.
+// Seconds in double, turned into whole picoseconds, rounded up, in one place.
 #include "sim/cost/analytic.h"
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "base/check.h"
 #include "program/ops/rules.h"
+#include "sim/cost/kernel_time.h"
 #include "sim/cost/user_buffers.h"
 
 namespace stepcast::sim {
@@ -20,10 +20,6 @@ using program::Op;
 using program::OpKind;
 using program::Stream;
 using program::TensorType;
-
-constexpr std::int64_t kTileQueries = 128;  // of a block of FlashAttention's kernels and cuDNN's
-
-double fourth_power(double x) { return (x * x) * (x * x); }
 
 double count_of(Bytes b) { return static_cast<double>(b.count); }
 
@@ -164,15 +160,23 @@ double AnalyticCostModel::memory_rate(const Speed& speed) const {
   return cluster().node.device.memory_bandwidth.value * speed.memory_bandwidth;
 }
 
+// Fitted constants of 8-bit operands hold for the plain form alone: what refines it was fitted with 16-bit ones.
+bool AnalyticCostModel::refines(DType dtype) const {
+  const bool narrow = dtype == DType::kF8 || dtype == DType::kF8Block || dtype == DType::kMxF8;
+  return !narrow || !calibration_.matmul_fp8;
+}
+
 double AnalyticCostModel::matmul_seconds(const Op& op, std::span<const TensorType> operands, const Speed& speed) const {
   const program::Work work = program::work_of(op, operands);
   const DType dtype = operands[0].dtype;
-  const MatmulRate rate = matmul_rate(dtype);
-  const double ramp = 1 + rate.k_half / static_cast<double>(std::max<std::int64_t>(1, work.k));
-  const double arithmetic = work.flops.count * ramp / (peak_of(dtype) * rate.efficiency * multiprocessor_share(op));
-  const double bytes = count_of(work.read + work.written);
-  const double memory = bytes / (calibration_.matmul_memory * memory_rate(speed));
-  return std::sqrt(std::sqrt(fourth_power(arithmetic) + fourth_power(memory)));
+  const double share = multiprocessor_share(op);
+  const std::int32_t all = cluster().node.device.multiprocessors;
+  MatmulShape shape = {work.m, work.n, work.k, work.flops.count, count_of(work.read + work.written), false};
+  if (op.kind == OpKind::kMatmul) shape.accumulates = op.operands[2].access == program::Access::kAccumulate;
+  const KernelRates rates = {peak_of(dtype), memory_rate(speed), static_cast<std::int32_t>(std::lround(share * all)),
+                             share};
+  return sim::matmul_seconds(shape, matmul_rate(dtype), calibration_.matmul_memory,
+                             refines(dtype) ? calibration_.matmul_refinement : MatmulRefinement{}, rates);
 }
 
 // Of the device's, what a matmul runs on.
@@ -191,9 +195,11 @@ double AnalyticCostModel::attention_seconds(const Op& op, std::span<const Tensor
   // The causal mask halves the mean number of keys a query sees.
   const double sequence = static_cast<double>(operands[at.keys].shape.extent(0)) / static_cast<double>(a.batch) / 2;
   const std::int64_t queries = qkv.shape.extent(0) / a.batch;
-  const std::int64_t tiles = a.heads * a.batch * ((queries + kTileQueries - 1) / kTileQueries);
-  const double slowdown = (1 + c.head_dim_half / static_cast<double>(a.head_dim)) * (1 + c.sequence_half / sequence) *
-                          (1 + c.tiles_half / static_cast<double>(tiles));
+  const std::int64_t tiles = a.heads * a.batch * query_tiles(queries);
+  // Of shares under context parallelism only each one's own lies on the diagonal.
+  const bool masked = op.kind == OpKind::kAttentionForward || op.kind == OpKind::kAttentionBackward;
+  const double slowdown =
+      attention_slowdown(c, static_cast<double>(a.head_dim), sequence, static_cast<double>(tiles), masked);
   return program::work_of(op, operands).flops.count * slowdown / (peak_of(qkv.dtype) * c.efficiency);
 }
 
@@ -262,7 +268,8 @@ LocalCost AnalyticCostModel::local_cost(const Op& op, std::span<const TensorType
   } else {
     seconds = bytes / (memory_share(op.kind) * memory_rate(speed));
   }
-  const double total = speed.compute_time * (seconds + calibration_.kernel_gap.seconds());
+  const Duration start = matmul ? calibration_.matmul_start.value_or(calibration_.kernel_gap) : calibration_.kernel_gap;
+  const double total = speed.compute_time * (seconds + start.seconds());
   const double multiprocessors = matmul || attention ? multiprocessor_share(op) : calibration_.multiprocessors;
   const Share memory = total > 0 ? share_of(bytes / total, memory_rate(speed)) : 0;
   return {duration_rounded_up(total), std::min(kWhole, share_of(multiprocessors, 1)), std::min(kWhole, memory)};

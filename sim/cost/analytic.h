@@ -1,10 +1,10 @@
 // The analytic cost model: closed forms over a cluster's vendor rates and a calibration's constants.
 //
-// Matmul: [ (2MNK(1 + K0/K) / (peak e))^4 + (bytes / (f HBM))^4 ]^(1/4) + gap, a smooth roofline; rounding up to whole
-// waves of tiles predicts measured tables worse than no rounding. Attention: FLOPs over a rate that saturates in head
-// dimension, sequence and heads; where its scores are materialised, its matmuls are priced as one each, and softmax and
-// dropout by their bytes. Everything else on the device is bound by memory traffic, and on the host streams
-// (copies, token loads, host reads) by the host link. Collectives and messages: sim/cost/collective_time.
+// Matmul: a smooth roofline and a start (kernel_time.h); in full, rounding up to whole waves of tiles predicts measured
+// tables worse than no rounding. Attention: FLOPs over a rate that saturates in head dimension, sequence and heads;
+// where its scores are materialised, its matmuls are priced as one each, and softmax and dropout by their bytes.
+// Everything else on the device is bound by memory traffic, and on the host streams (copies, token loads, host reads)
+// by the host link. Collectives and messages: sim/cost/collective_time.
 //
 // Needs of a local op at full speed: a matmul or attention all multiprocessors, a kernel bound by memory as many as
 // fill the memory system, both their bytes over their time; a copy across the host link none. A matmul that leaves
@@ -83,6 +83,7 @@ class AnalyticCostModel : public CostModel {
   double memory_share(program::OpKind kind) const;
   double peak_of(program::DType dtype) const;
   MatmulRate matmul_rate(program::DType dtype) const;
+  bool refines(program::DType dtype) const;
 
   topology::Network network_;
   Calibration calibration_;

@@ -18,6 +18,7 @@ struct AttentionConstants {
   double head_dim_half = 0;  // elements
   double sequence_half = 0;  // tokens
   double tiles_half = 0;
+  double diagonal_keys = 0;  // tokens: what a query is multiplied with beyond those it sees, under the causal mask
 };
 
 // What a group's members move data at, as shares of a scale-up port's vendor rate, once a message is large; and what
@@ -58,6 +59,15 @@ struct MatmulRate {
   double k_half = 0;
 };
 
+// What a matmul loses beside that (kernel_time.h); as it stands here, nothing.
+struct MatmulRefinement {
+  double tile_share = 0;      // of what whole tiles of 128 x 128 add to the output, 0 to 1
+  double wave_share = 0;      // of what whole waves of such tiles add to that, 0 to 1
+  double accumulation = 1;    // times slower where the product is added to its output
+  double sustained_drop = 0;  // kernels much longer than the next take 1 + this times as long
+  Duration sustained_after;   // at which half of it is lost
+};
+
 struct Calibration {
   std::string name;
   std::string stack;
@@ -69,6 +79,8 @@ struct Calibration {
   std::optional<MatmulRate> matmul_fp8;        // of 8-bit operands; none: as bf16
   std::optional<MatmulRate> matmul_fp8_block;  // with a scale for each 128 elements; none: as matmul_fp8
   double matmul_memory = 1;                    // share of the memory rate that its operands reach
+  MatmulRefinement matmul_refinement;
+  std::optional<Duration> matmul_start;  // start and drain of a matmul; none: kernel_gap
   AttentionConstants attention_forward;
   AttentionConstants attention_backward;
 

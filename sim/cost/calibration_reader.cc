@@ -26,7 +26,8 @@ AttentionConstants attention_of(const proto::AttentionPass& m) {
   return {.efficiency = m.efficiency().value(),
           .head_dim_half = m.head_dim_half().value(),
           .sequence_half = m.sequence_half().value(),
-          .tiles_half = m.tiles_half().value()};
+          .tiles_half = m.tiles_half().value(),
+          .diagonal_keys = m.diagonal_keys().value()};
 }
 
 TransferConstants transfer_of(const proto::Transfer& m) {
@@ -70,6 +71,14 @@ std::optional<MatmulRate> rate_of(bool stated, const proto::Fraction& efficiency
   return MatmulRate{efficiency.value(), k_half.value()};
 }
 
+MatmulRefinement refinement_of(const proto::Matmul& m) {
+  return {.tile_share = m.tile_share().value(),
+          .wave_share = m.wave_share().value(),
+          .accumulation = m.has_accumulation() ? m.accumulation().value() : 1,
+          .sustained_drop = m.sustained_drop().value(),
+          .sustained_after = duration(m.sustained_after())};
+}
+
 Calibration calibration_of(const proto::Calibration& m) {
   Calibration c;
   c.name = m.name();
@@ -81,6 +90,8 @@ Calibration calibration_of(const proto::Calibration& m) {
   c.matmul_memory = m.matmul().memory().value();
   c.matmul_fp8 = rate_of(m.matmul().has_fp8(), m.matmul().fp8(), m.matmul().fp8_k_half());
   c.matmul_fp8_block = rate_of(m.matmul().has_fp8_block(), m.matmul().fp8_block(), m.matmul().fp8_block_k_half());
+  c.matmul_refinement = refinement_of(m.matmul());
+  if (m.matmul().has_start()) c.matmul_start = duration(m.matmul().start());
   c.attention_forward = attention_of(m.attention().forward());
   c.attention_backward = attention_of(m.attention().backward());
   c.elementwise = m.memory().elementwise().value();

@@ -43,7 +43,7 @@ TEST(Arguments, SuggestsNothingForAWordLikeNoCommand) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.problems()[0].help, (Words{"commands: simulate, check, sweep, diff, run, dump, coll, hardware, "
-                                               "calibrations, models, import, explain, doctor, help"}));
+                                               "calibrations, models, import, explain, calibrate, doctor, help"}));
   }
 }
 

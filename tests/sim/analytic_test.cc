@@ -85,6 +85,27 @@ TEST(AnalyticCost, MatmulIsASmoothRoofline) {
   EXPECT_NEAR(static_cast<double>(model().local_cost(op, types, 0).time.ps), 10'513'657, 1);
 }
 
+TEST(AnalyticCost, AccumulatingMatmulTakesItsOwnStartAndFactor) {
+  // As above with the output read too: 8e6 B / 0.75e12 = 10.666667 us; 8 us x 1.5 = 12 us; (12^4 + 10.666667^4)^(1/4) =
+  // 13.547136 us, plus 4 us in place of the gap. 8-bit operands with constants of their own keep the plain form.
+  const std::array<TensorType, 3> types{
+      {{DType::kBf16, {1000, 1000}}, {DType::kBf16, {1000, 1000}}, {DType::kBf16, {1000, 1000}}}};
+  const Op op = make_op(OpKind::kMatmul, {kR, kR, kA});
+  Calibration refined = round_constants();
+  refined.matmul_refinement.accumulation = 1.5;
+  refined.matmul_start = Duration(4'000'000);
+  const AnalyticCostModel m(small_cluster(), refined);
+  EXPECT_NEAR(static_cast<double>(m.local_cost(op, types, 0).time.ps), 17'547'136, 1);
+  topology::Cluster cluster = small_cluster();
+  cluster.node.device.peak_fp8 = FlopsPerSecond(1e15);
+  refined.matmul_fp8 = MatmulRate{0.5, 1000};
+  const std::array<TensorType, 3> narrow{
+      {{DType::kF8, {1000, 1000}}, {DType::kF8, {1000, 1000}}, {DType::kBf16, {1000, 1000}}}};
+  const Duration fitted = AnalyticCostModel(cluster, refined).local_cost(op, narrow, 0).time;
+  refined.matmul_refinement = {};
+  EXPECT_EQ(AnalyticCostModel(cluster, refined).local_cost(op, narrow, 0).time, fitted);
+}
+
 TEST(AnalyticCost, MatmulInFp32UsesTheFp32Peak) {
   // 2e9 x 2 / (0.25 x 1e14) = 160 us; 12e6 B / 0.75e12 = 16 us; (160^4 + 16^4)^(1/4) = 160 x 1.0001^(1/4) = 160.004 us.
   const std::array<TensorType, 3> types{
@@ -132,6 +153,11 @@ TEST(AnalyticCost, AttentionSaturatesInHeadDimensionSequenceAndTiles) {
   const std::array<TensorType, 3> types{
       {{DType::kBf16, {4096, 1536}}, {DType::kBf16, {4096, 512}}, {DType::kF32, {4096, 4}}}};
   EXPECT_NEAR(static_cast<double>(model().local_cost(op, types, 0).time.ps), 138'438'953.5, 1);
+  // 256 keys more than the 1024 seen, which tiles on the diagonal hold: a quarter of 137.438953 us longer.
+  Calibration diagonal = round_constants();
+  diagonal.attention_forward.diagonal_keys = 256;
+  EXPECT_NEAR(static_cast<double>(AnalyticCostModel(small_cluster(), diagonal).local_cost(op, types, 0).time.ps),
+              172'798'691.8, 1);
   // Backward: 2.5 times the FLOPs at half the efficiency: 5 x 137.438953 us.
   op.kind = OpKind::kAttentionBackward;
   op.operands = make_op(OpKind::kZeroFill, {kR, kR, kR, kR, kW}).operands;
