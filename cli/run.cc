@@ -57,13 +57,13 @@ constexpr const char* kRunExamples = R"(Examples
 Several hosts: under mpirun or srun each process is a rank, and what the launcher takes (hosts, binding, transports) is
 said to it; the same stepcast and scenario have to be at the same paths everywhere.
 Backends: cpu has the fast kernels (oneDNN), reference the readable ones that everything else is checked against, cuda
-those of GPUs (each rank has one, as a thread on one host or as a process of torchrun or srun; not yet tried on a GPU). The
-single rank of --reference always runs those, so it judges the kernels along with the plan.
+those of GPUs (each rank has one, as a thread on one host or as a process of torchrun or srun; not yet tried on a GPU).
+The single rank of --reference always runs the readable ones, so it judges the kernels along with the plan.
 The executor checks plans and the simulator; it is not a fast trainer. Exits 1 when it differs from the reference or
-when its ops or bytes differ from the simulation, 6 when a rank
-dies, fails, is stopped or holds others up for longer than --timeout; it then names the rank and its call, and no
-process is left. --inject makes such a fault on purpose, RANK:WHEN:KIND: WHEN is stepN, or seconds (1.5s) after the
-rank's first kernel; KIND is throw, kill, stop, hang, or slow (20 ms a kernel, which ends nothing).)";
+when its ops or bytes differ from the simulation, 6 when a rank dies, fails, is stopped or holds others up for longer
+than --timeout; it then names the rank and its call, and no process is left. --inject makes such a fault on purpose,
+RANK:WHEN:KIND: WHEN is stepN, or seconds (1.5s) after the rank's first kernel; KIND is throw, kill, stop, hang, or slow
+(20 ms a kernel, which ends nothing).)";
 
 // Where ranks are on GPUs: throws Error (kEnvironment) where this machine has not one for each of them.
 void require_gpus(const Launch& launch, const std::optional<exec::LaunchedRank>& launched, std::size_t ranks) {

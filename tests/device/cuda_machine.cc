@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "exec/cuda/cuda_devices.h"
 #include "exec/cuda_facts.h"
 #include "exec/cuda_probe.h"
 #include "kernels/cuda/cuda.h"
@@ -108,8 +109,21 @@ class CudaMachine : public Machine {
     return {best_copy_rate(stream_.get(), kCopyBytes), best_matmul_rate(stream_.get(), kMatmul)};
   }
 
-  Steps run_steps(const program::CheckedProgram&, int) override {
-    return {{}, {}, "the executor of GPUs is not linked"};
+  Steps run_steps(const program::CheckedProgram& p, int steps) override {
+    const std::size_t ranks = p.program().ranks.size();
+    if (ranks > facts_.devices.size()) {
+      return {{}, {}, std::to_string(ranks) + " ranks, " + std::to_string(facts_.devices.size()) + " GPUs"};
+    }
+    const auto ordinal = [](program::RankId rank) { return static_cast<int>(rank.value); };
+    exec::DeviceExecutor executor(p, {.kernel_of = &kernels::cuda_kernel, .poison = true},
+                                  exec::cuda_devices(p.program(), ordinal, nullptr));
+    Steps result;
+    for (int i = 0; i < steps; ++i) {
+      const exec::StepResult step = executor.run_step();
+      result.losses.push_back(step.loss.value_or(std::nan("")));
+      result.seconds.push_back(step.time.seconds());
+    }
+    return result;
   }
 
   void check_communication(Outcome& outcome) override { check_nccl(static_cast<int>(facts_.devices.size()), outcome); }
