@@ -13,12 +13,12 @@ namespace {
 const std::vector<std::string>& commands() {
   static const std::vector<std::string> names = {"simulate", "check",   "sweep",    "diff",         "run",
                                                  "dump",     "coll",    "hardware", "calibrations", "models",
-                                                 "import",   "explain", "help"};
+                                                 "import",   "explain", "backtest", "validate",     "help"};
   return names;
 }
 
 bool is_later(std::string_view name) {
-  constexpr std::string_view kLater[] = {"calibrate", "compare", "backtest", "validate", "doctor"};
+  constexpr std::string_view kLater[] = {"calibrate", "compare", "doctor"};
   return std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
 }
 

@@ -77,7 +77,8 @@ int dispatch(const Launch& launch) {
   const Command commands[] = {simulate_command(app),     check_command(app),  run_command(app, launch),
                               dump_command(app),         coll_command(app),   hardware_command(app),
                               sweep_command(app),        diff_command(app),   explain_command(app),
-                              calibrations_command(app), import_command(app), models_command(app)};
+                              calibrations_command(app), import_command(app), models_command(app),
+                              backtest_command(app)};
   try {
     std::reverse(args.begin(), args.end());  // the parser takes a stack
     app.parse(args);

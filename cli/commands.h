@@ -28,6 +28,7 @@ Command import_command(CLI::App& parent);
 Command sweep_command(CLI::App& parent);
 Command diff_command(CLI::App& parent);
 Command explain_command(CLI::App& parent);
+Command backtest_command(CLI::App& parent);
 Command calibrations_command(CLI::App& parent);
 
 // Writes all of `text` to stdout and flushes. Throws Error (kEnvironment) when it cannot, except to a closed pipe.
