@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// CR LF as LF; a CR by itself is left for the check of control characters to refuse.
+// CR LF as LF; a CR by itself is left.
 std::string with_plain_line_breaks(std::string_view text) {
   std::string plain;
   plain.reserve(text.size());
@@ -147,6 +147,11 @@ Table parse_table(std::string_view text, const std::string& file) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const std::string plain = with_plain_line_breaks(text);
   config::require_text(plain, file);
+  if (const std::size_t at = plain.find('\r'); at != std::string::npos) {
+    const auto line = 1 + std::count(plain.begin(), plain.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    throw Error(ErrorKind::kInput, "a carriage return without a line feed", {file, static_cast<int>(line), ""},
+                {"lines that end in LF, or in CR LF"});
+  }
   Table table;
   table.file = file;
   TableParser(plain, table).run();

@@ -11,14 +11,14 @@ namespace stepcast::cli {
 namespace {
 
 const std::vector<std::string>& commands() {
-  static const std::vector<std::string> names = {"simulate", "check",   "sweep",     "diff",         "run",
-                                                 "dump",     "coll",    "hardware",  "calibrations", "models",
-                                                 "import",   "explain", "calibrate", "doctor",       "help"};
+  static const std::vector<std::string> names = {"simulate",  "check",    "sweep",        "diff",   "run",    "dump",
+                                                 "coll",      "hardware", "calibrations", "models", "import", "explain",
+                                                 "calibrate", "backtest", "validate",     "doctor", "help"};
   return names;
 }
 
 bool is_later(std::string_view name) {
-  constexpr std::string_view kLater[] = {"compare", "backtest", "validate"};
+  constexpr std::string_view kLater[] = {"compare"};
   return std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
 }
 

@@ -71,11 +71,11 @@ int dispatch(const Launch& launch) {
   app.set_version_flag("--version", "stepcast " STEPCAST_VERSION);
   app.require_subcommand(1);
   app.footer("stepcast help exit-codes lists the exit codes.");
-  const Command commands[] = {simulate_command(app),     check_command(app),  run_command(app, launch),
-                              dump_command(app),         coll_command(app),   hardware_command(app),
-                              sweep_command(app),        diff_command(app),   explain_command(app),
-                              calibrations_command(app), import_command(app), models_command(app),
-                              calibrate_command(app),    doctor_command(app)};
+  const Command commands[] = {simulate_command(app),     check_command(app),    run_command(app, launch),
+                              dump_command(app),         coll_command(app),     hardware_command(app),
+                              sweep_command(app),        diff_command(app),     explain_command(app),
+                              calibrations_command(app), import_command(app),   models_command(app),
+                              calibrate_command(app),    backtest_command(app), doctor_command(app)};
   try {
     std::reverse(args.begin(), args.end());  // the parser takes a stack
     app.parse(args);

@@ -29,6 +29,7 @@ Command sweep_command(CLI::App& parent);
 Command diff_command(CLI::App& parent);
 Command explain_command(CLI::App& parent);
 Command calibrate_command(CLI::App& parent);
+Command backtest_command(CLI::App& parent);
 Command calibrations_command(CLI::App& parent);
 Command doctor_command(CLI::App& parent);
 

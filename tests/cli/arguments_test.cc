@@ -42,8 +42,9 @@ TEST(Arguments, SuggestsNothingForAWordLikeNoCommand) {
     prepared_arguments({"xyzzy"});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.problems()[0].help, (Words{"commands: simulate, check, sweep, diff, run, dump, coll, hardware, "
-                                               "calibrations, models, import, explain, calibrate, doctor, help"}));
+    EXPECT_EQ(error.problems()[0].help,
+              (Words{"commands: simulate, check, sweep, diff, run, dump, coll, hardware, "
+                     "calibrations, models, import, explain, calibrate, backtest, validate, doctor, help"}));
   }
 }
 
