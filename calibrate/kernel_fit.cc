@@ -283,8 +283,8 @@ std::vector<KernelFit> fit_attention(const KernelRows<AttentionRow>& rows, const
     ConstantsFit fitted(diagonal,
                         backward || joint ? attention_constants<&Calibration::attention_backward>()
                                           : attention_constants<&Calibration::attention_forward>(),
-                        measured, [&, pass](const Calibration& c, std::size_t row) {
-                          const AttentionRow& r = of_kernel[row];
+                        measured, [&device, pass, &taken = of_kernel](const Calibration& c, std::size_t row) {
+                          const AttentionRow& r = taken[row];
                           return sim::attention_slowdown(c.*pass, r.head_dim, r.keys, r.tiles, r.masked) /
                                  (device.peak_bf16.value * (c.*pass).efficiency);
                         });
