@@ -14,12 +14,14 @@ constexpr std::string_view kKnownNotices[] = {"mpirun noticed that process", "Pr
 constexpr std::string_view kKnownLines[] = {"sent help message help-mpi-api.txt", "\"orte_base_help_aggregate\"",
                                             "mpirun: Forwarding signal", "Read -1, expected "};
 
-bool is_rule(std::string_view line) { return line.size() >= 40 && line.find_first_not_of('-') == line.npos; }
+bool is_rule(std::string_view line) {
+  return line.size() >= 40 && line.find_first_not_of('-') == std::string_view::npos;
+}
 
 template <class Texts>
 bool holds_any(std::string_view text, const Texts& known) {
   for (const std::string_view part : known) {
-    if (text.find(part) != text.npos) return true;
+    if (text.find(part) != std::string_view::npos) return true;
   }
   return false;
 }
@@ -28,7 +30,7 @@ std::optional<LauncherText::Death> death_in(const std::string& notice) {
   const std::size_t rank_at = notice.find("process rank ");
   const std::size_t signal_at = notice.find("exited on signal ");
   LauncherText::Death death;
-  if (rank_at == notice.npos || signal_at == notice.npos) return std::nullopt;
+  if (rank_at == std::string::npos || signal_at == std::string::npos) return std::nullopt;
   if (std::sscanf(notice.c_str() + rank_at, "process rank %d", &death.rank) != 1) return std::nullopt;
   if (std::sscanf(notice.c_str() + signal_at, "exited on signal %d", &death.signal) != 1) return std::nullopt;
   return death;

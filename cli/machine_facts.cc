@@ -130,7 +130,7 @@ std::vector<report::EnvironmentVariable> environment_of_ranks() {
 }
 
 std::string launcher_of_this() {
-  const std::string launcher = launcher_here();
+  std::string launcher = launcher_here();
   if (!launcher.empty()) return launcher;
   try {
     const auto rank = exec::launched_rank([](const char* name) { return std::getenv(name); });
