@@ -196,7 +196,7 @@ int Supervisor::fail(const Cause& cause) {
   if (cause.kind == CauseKind::kHolds) help.emplace_back("--timeout SECONDS, where a rank may take longer");
   const Error error(of_the_run ? ErrorKind::kExecution : static_cast<ErrorKind>(code),
                     of_the_run ? first + "\n" + status : note.message, {}, help);
-  if (!job_.one_of_several) throw error;
+  if (!job_.one_of_several) throw Error(error);
   // The launcher ends this process too, as soon as it knows: what is to be said is said before. What all ranks find is
   // said by rank 0.
   const bool speaks = of_the_run || cause.rank == 0;
