@@ -184,11 +184,10 @@ bool receive_bytes(const Socket& socket, void* data, std::size_t bytes, std::opt
     if (count > 0) {
       at += count;
       bytes -= static_cast<std::size_t>(count);
-    } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
-      return false;
-    } else if (!wait_for(socket.fd(), POLLIN, end)) {
-      return false;
+      continue;
     }
+    const bool ended = count == 0 || (errno != EAGAIN && errno != EINTR);
+    if (ended || !wait_for(socket.fd(), POLLIN, end)) return false;
   }
   return true;
 }

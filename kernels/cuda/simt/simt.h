@@ -11,12 +11,14 @@
 #include <cstring>
 #include <functional>
 
+// NOLINTBEGIN(bugprone-reserved-identifier): CUDA's names are what they are.
 #define __global__
 #define __device__
 #define __host__
 #define __forceinline__ inline
 #define __shared__ static thread_local
 #define __launch_bounds__(...)
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace stepcast::kernels::cuda {
 
@@ -61,6 +63,7 @@ T value_of(T own, unsigned lane) {
 }  // namespace simt
 
 // CUDA's names.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 inline void __syncthreads() { simt::meet_block(); }
 inline void __syncwarp() { simt::meet_warp(); }
 template <class T>
@@ -80,5 +83,6 @@ T __shfl_down_sync(unsigned, T value, unsigned distance) {
 inline unsigned __ballot_sync(unsigned, bool predicate) { return simt::votes(predicate); }
 // 1 + the position of the lowest bit that is set; 0 where none is.
 inline int __ffs(unsigned bits) { return bits == 0 ? 0 : std::countr_zero(bits) + 1; }
+// NOLINTEND(bugprone-reserved-identifier)
 
 }  // namespace stepcast::kernels::cuda
