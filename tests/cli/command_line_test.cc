@@ -166,7 +166,7 @@ TEST(CommandLine, KeepsTheExitCodesOfComparisons) {
 
 TEST(CommandLine, GreetsWithoutArguments) {
   const ProgramRun run = stepcast("");
-  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 17);
+  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 18);
   EXPECT_NE(run.out.find("stepcast simulate scenarios/runs/llama-3.1-8b-h100x8.yaml"), std::string::npos);
 }
 
