@@ -207,7 +207,7 @@ TEST(RowScenario, OfBloom) {
 
 TEST(RowScenario, OfInternEvo) {
   expect_fields("intern-032", all({shape("32", "4096", "11008", "32", "32", "103168", "2048", "false"),
-                                   run("1024", "2", "1", "512", "8", "4096", "2048"),
+                                   run("1024", "2", "1", "512", "4", "8192", "2048"),
                                    {{"framework", "plain"},
                                     {"cluster.base", "hgx-a100-80-hdr200-rail"},
                                     {"cluster.nic.rate", "100 Gb/s"},

@@ -125,8 +125,28 @@ TEST(RowWords, ChooseShardGroups) {
   EXPECT_EQ(kept.at("plan.fsdp.reshard_after_forward"), "false");
 }
 
-// Nothing of a scenario comes from what was measured: the row has no such member, and the same row with another note
-// of memory or time is the same scenario. Every assumption is said once.
+// The same table with every measured column doubled makes the same scenarios.
+TEST(RowWords, SeeNothingThatWasMeasured) {
+  const std::string file = std::string(STEPCAST_SOURCE_DIR) + "/scenarios/measured/published_runs_dense.csv";
+  Table table = parse_table(config::read_file(file), file);
+  for (const char* const column : {"step_time_s", "derived_step_time_s", "tokens_per_s_per_gpu", "tflops_per_gpu",
+                                   "mfu", "memory_gb_per_gpu", "uniform_model_tflops_causal", "uniform_mfu_bf16peak"}) {
+    const auto index = table.find(column);
+    ASSERT_TRUE(index) << column;
+    for (Table::Row& row : table.rows) {
+      std::string& field = row.fields[*index];
+      if (!field.empty()) field = std::to_string(2 * std::stod(field));
+    }
+  }
+  const std::vector<MeasuredRun> changed_runs = measured_runs(table);
+  ASSERT_EQ(changed_runs.size(), shipped_runs().size());
+  for (std::size_t i = 0; i < changed_runs.size(); ++i) {
+    EXPECT_NE(changed_runs[i].measured.step_time_s, shipped_runs()[i].measured.step_time_s);
+    EXPECT_EQ(fields_of(scenario_of(changed_runs[i].row)), fields_of(scenario_of(shipped_runs()[i].row)));
+  }
+}
+
+// Every assumption is said once.
 TEST(RowWords, StateEveryAssumptionOnce) {
   for (const MeasuredRun& run : shipped_runs()) {
     const RowScenario scenario = scenario_of(run.row);

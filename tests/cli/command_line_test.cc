@@ -151,6 +151,8 @@ TEST(CommandLine, KeepsTheExitCodesOfComparisons) {
       {"diff " + tiny + " --set plan.pp=5", 3},
       {"diff " + tiny + " --set plan.ep=2", 4},
       {"diff " + tiny + " --set plan.tp=1", 0},
+      {"backtest", 2},
+      {"backtest none.csv", 3},
       {"explain", 0},
       {"explain bubble", 0},
       {"explain bubbel", 2},
