@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "calibrate/row_draft.h"
@@ -35,23 +37,31 @@ std::vector<std::int64_t> layers_by_cost(const PublishedRow& row) {
   return counts;
 }
 
-// "pipeline layout 7 layers on 11 stages and 1 on the last"; empty where the notes say none.
-std::vector<std::int64_t> noted_layout(const std::string& notes) {
-  constexpr std::array<std::string_view, 3> kWords = {"pipeline layout ", " layers on ", " stages and "};
+// The numbers of "7 layers on 11 stages and 1 on the last" at `text`; nothing where it reads otherwise.
+std::optional<std::array<std::int64_t, 3>> layout_numbers(std::string_view text) {
+  constexpr std::array<std::string_view, 3> kBehind = {" layers on ", " stages and ", " on the last"};
   std::array<std::int64_t, 3> numbers{};
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < kWords.size(); ++i) {
-    at =
-        i == 0 ? notes.find(kWords[i]) : (notes.compare(at, kWords[i].size(), kWords[i]) == 0 ? at : std::string::npos);
-    if (at == std::string::npos) return {};
-    at += kWords[i].size();
-    const auto [end, error] = std::from_chars(notes.data() + at, notes.data() + notes.size(), numbers[i]);
-    if (error != std::errc() || numbers[i] < 0 || numbers[i] > kMostStages) return {};
-    at = static_cast<std::size_t>(end - notes.data());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), numbers[i]);
+    if (error != std::errc() || numbers[i] < 0 || numbers[i] > kMostStages) return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (!text.starts_with(kBehind[i])) return std::nullopt;
+    text.remove_prefix(kBehind[i].size());
   }
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(numbers[1]), numbers[0]);
-  counts.push_back(numbers[2]);
-  return counts;
+  return numbers;
+}
+
+// Layers of each stage where the notes state them; empty where they do not.
+std::vector<std::int64_t> noted_layout(std::string_view notes) {
+  constexpr std::string_view kWords = "pipeline layout ";
+  for (std::size_t at = notes.find(kWords); at != std::string_view::npos; at = notes.find(kWords, at + 1)) {
+    const auto numbers = layout_numbers(notes.substr(at + kWords.size()));
+    if (!numbers) continue;
+    std::vector<std::int64_t> counts(static_cast<std::size_t>((*numbers)[1]), (*numbers)[0]);
+    counts.push_back((*numbers)[2]);
+    return counts;
+  }
+  return {};
 }
 
 void take_layout(RowDraft& draft) {

@@ -12,6 +12,7 @@ std::string_view orientation() {
   run SCENARIO        execute the plan for real on this machine; --reference compares it with one rank
   coll OP             what a collective takes on a cluster, in the columns of nccl-tests
   hardware, models, calibrations [NAME], explain TERM   every figure with its source; dump SCENARIO: the Program as text
+  backtest TABLE.csv  predicts runs that others published, and says how far off it is
   import FORMAT FILE  a scenario from a Megatron script, torchtitan TOML, nanotron YAML or DeepSpeed JSON
   doctor              what this machine can do, and what would let it do the rest
 

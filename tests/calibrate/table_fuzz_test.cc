@@ -21,12 +21,12 @@ std::string in_quotes(const std::string& value) {
 
 // A field of up to seven characters, most of them those that need care.
 std::string random_field(const RandomStream& stream, std::uint64_t& next) {
-  constexpr std::string_view kAlphabet = "a1,\"\n \xC3\xA9";
+  constexpr std::string_view kAlphabet = "a1,\"\n ";
   std::string value;
-  const auto length = stream.integer_at(next++, 8);
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(length); ++i) {
-    const auto pick = static_cast<std::size_t>(stream.integer_at(next++, 7));
-    value += pick == 6 ? std::string("\xC3\xA9") : std::string(1, kAlphabet[pick]);
+  const std::uint64_t length = stream.integer_at(next++, 8);
+  for (std::uint64_t i = 0; i < length; ++i) {
+    const auto pick = static_cast<std::size_t>(stream.integer_at(next++, kAlphabet.size() + 1));
+    value += pick == kAlphabet.size() ? std::string("\xC3\xA9") : std::string(1, kAlphabet[pick]);
   }
   return value;
 }

@@ -44,7 +44,7 @@ TEST(Arguments, SuggestsNothingForAWordLikeNoCommand) {
   } catch (const Error& error) {
     EXPECT_EQ(error.problems()[0].help,
               (Words{"commands: simulate, check, sweep, diff, run, dump, coll, hardware, "
-                     "calibrations, models, import, explain, calibrate, backtest, validate, doctor, help"}));
+                     "calibrations, models, import, explain, calibrate, backtest, doctor, help"}));
   }
 }
 

@@ -151,6 +151,8 @@ TEST(CommandLine, KeepsTheExitCodesOfComparisons) {
       {"diff " + tiny + " --set plan.pp=5", 3},
       {"diff " + tiny + " --set plan.ep=2", 4},
       {"diff " + tiny + " --set plan.tp=1", 0},
+      {"backtest", 2},
+      {"backtest none.csv", 3},
       {"explain", 0},
       {"explain bubble", 0},
       {"explain bubbel", 2},
@@ -166,7 +168,7 @@ TEST(CommandLine, KeepsTheExitCodesOfComparisons) {
 
 TEST(CommandLine, GreetsWithoutArguments) {
   const ProgramRun run = stepcast("");
-  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 17);
+  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 18);
   EXPECT_NE(run.out.find("stepcast simulate scenarios/runs/llama-3.1-8b-h100x8.yaml"), std::string::npos);
 }
 
