@@ -61,7 +61,8 @@ std::string skipped_text(const BacktestReport& backtest) {
   std::string text = reasons.empty() ? "" : "\nskipped\n";
   for (const auto& [reason, rows] : reasons) {
     constexpr std::size_t kListed = 8;
-    const std::vector<std::string> first(rows.begin(), rows.begin() + std::min(rows.size(), kListed));
+    const std::vector<std::string> first(rows.begin(),
+                                         rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), kListed)));
     const std::string more = rows.size() > kListed ? fmt::format(" and {} more", rows.size() - kListed) : "";
     std::string line = reason;
     std::replace(line.begin(), line.end(), '\n', ' ');
